@@ -19,9 +19,10 @@ from archive.agents.constructor_arguments import Recreatable, arguments
 from archive.agents.observations import Observation as Observation
 from archive.agents.observations import Pending as Pending
 from archive.agents.observations import SourceStudy as SourceStudy
-from archive.agents.observations import is_noisy, is_score
+from archive.agents.observations import is_noisy, is_score, scores_of
 from archive.agents.registry import AgentInfo as AgentInfo
 from archive.architecture.graph import Architecture
+from archive.architecture.networks import HasArchitecture, architectures_of, functional_forms
 from archive.errors import UsageError
 from archive.spaces.base import Space, draw_distinct
 
@@ -74,9 +75,22 @@ class History:
     @cached_property
     def scores(self) -> NDArray[np.float64]:
         """The scores of the usable observations, (n,) float64; read-only."""
-        scores = np.array([observation.score for observation in self.usable], np.float64)
+        scores = scores_of(self.usable)
         scores.flags.writeable = False
         return scores
+
+    @property
+    def inputs(self) -> list[Architecture]:
+        """The networks of the usable observations as surrogates see them, without dead layers."""
+        return functional_forms(architectures_of(self.usable))
+
+    @property
+    def met(self) -> NDArray[np.bool_]:
+        """Whether each usable observation meets the constraints, (n,)."""
+        if self.constraints is None:
+            return np.ones(len(self.usable), np.bool_)
+
+        return self.constraints.met(self.usable)
 
     @cached_property
     def noisy(self) -> bool:
@@ -286,13 +300,8 @@ def by_key(networks: Iterable[Architecture]) -> dict[str, Architecture]:
     return {network.functional_key: network for network in networks}
 
 
-def architectures_of(entries: Iterable[Suggestion | Observation | Pending]) -> list[Architecture]:
-    """Return the suggested, observed or pending networks, in order."""
-    return [entry.architecture for entry in entries]
-
-
-def keys_of(entries: Iterable[Suggestion | Observation | Pending]) -> set[str]:
-    """Return the functional keys of suggested, observed or pending networks."""
+def keys_of(entries: Iterable[HasArchitecture]) -> set[str]:
+    """Return the functional keys of the networks of entries."""
     return set(by_key(architectures_of(entries)))
 
 

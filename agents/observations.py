@@ -115,6 +115,11 @@ LARGEST = 1e150
 would overflow."""
 
 
+def scores_of(observations: Sequence[Observation]) -> NDArray[np.float64]:
+    """Return the scores of n observations: (n,) float64."""
+    return np.array([observation.score for observation in observations], np.float64)
+
+
 def is_score(value: float) -> bool:
     """Return whether models can use a value.
 

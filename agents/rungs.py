@@ -66,7 +66,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.agents.observations import fences, usual
-from archive.queue.successive_halving import Rungs
+from archive.objectives import sign
+from archive.rungs import Rungs
 from archive.store.records import Evaluation, Study
 
 Floats = NDArray[np.float64]
@@ -137,7 +138,7 @@ def as_of(
     if score is None:
         score = math.nan
 
-    value = score if evaluation.direction == "maximise" else -score
+    value = sign(evaluation.direction) * score
     curve = {name: values[:epochs] for name, values in evaluation.curve.items()}
     metrics = dict(evaluation.metrics)
     if study is not None:
@@ -175,9 +176,9 @@ def score_after(evaluation: Evaluation, level: float, objective: str) -> float |
     if level > len(curve):
         return None
 
-    sign = 1.0 if evaluation.direction == "maximise" else -1.0
+    better = sign(evaluation.direction)
     finite = filter(math.isfinite, curve[: int(level)])
-    return max((sign * value for value in finite), default=None)
+    return max((better * value for value in finite), default=None)
 
 
 class RungScale:

@@ -28,9 +28,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from archive.agents import provenance, study_setup
-from archive.agents.base import Agent, Suggestion, architectures_of, by_key
+from archive.agents.base import Agent, Suggestion, by_key
 from archive.agents.constraints.slacks import adapt
 from archive.architecture.graph import Architecture
+from archive.architecture.networks import architectures_of
 from archive.constraints import NO_COSTS, KnownCosts
 from archive.errors import InvalidArchitectureError, UsageError
 

@@ -109,7 +109,7 @@ def _check_rungs(study: Study, stored: Study) -> None:
     if study.config.get("rungs") is None:
         return
 
-    from archive.queue.successive_halving import Rungs
+    from archive.rungs import Rungs
 
     requested = Rungs.of(study.config)
     existing = Rungs.of(stored.config)

@@ -12,6 +12,17 @@ functions.
 |        | of `<` and `>` where g > 0                                                                  |
 | d      | violation: max(0, -g) / abs(b), of a bound of 0 in the quantity's own unit; infinite where  |
 |        | the value is unknown                                                                        |
+
+| module                             | use                                                     |
+|------------------------------------|---------------------------------------------------------|
+| `archive.searches.request`         | the constraints that a search asks for, checked against |
+|                                    | the task                                                |
+| `archive.store.studies.creation`   | the same condition in Cypher                            |
+| `archive.store.snapshots`          | violation of a result; order of results by it           |
+| `archive.spaces.constrained`       | members of a space that meet bounds on known costs      |
+| `archive.agents.constraints`       | slacks of a history, penalised scores, and probability  |
+|                                    | of feasibility                                          |
+| `archive.queue.successive_halving` | violations at rungs                                     |
 """
 
 from __future__ import annotations
@@ -19,7 +30,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -119,12 +130,56 @@ def parse(text: str) -> Constraint:
     return Constraint(match[1], cast(Operator, match[2]), bound)
 
 
-def violation(constraints: Sequence[Constraint], values: Mapping[str, float | None]) -> float:
-    """Return the sum of the violations of values by name:
+def check(constraints: Sequence[Constraint]) -> None:
+    """Check that a study can have these constraints.
 
-    0 exactly where all constraints are met.
+    Raises:
+        UsageError: One quantity has two bounds of one kind, or a bound or an operator is invalid.
     """
+    kinds = [(constraint.name, constraint.sign) for constraint in constraints]
+    for constraint in constraints:
+        if (
+            not constraint.name
+            or constraint.operator not in OPERATORS
+            or not math.isfinite(constraint.bound)
+        ):
+            raise UsageError(
+                f"a constraint is NAME<=NUMBER, with <=, <, >= or >, got {str(constraint)!r}"
+            )
+
+        if kinds.count((constraint.name, constraint.sign)) > 1:
+            both = []
+            for other, kind in zip(constraints, kinds, strict=True):
+                if kind == (constraint.name, constraint.sign):
+                    both.append(str(other))
+
+            raise UsageError(
+                f"a study needs one bound of each kind on {constraint.name}, got {', '.join(both)}"
+            )
+
+
+def violation(constraints: Sequence[Constraint], values: Mapping[str, float | None]) -> float:
+    """Return the sum of the violations of values by name: 0 exactly where all are met."""
     return sum(constraint.violation(values.get(constraint.name)) for constraint in constraints)
+
+
+def violations(
+    quantities: Iterable[tuple[Constraint, NDArray[np.float64]]], count: int
+) -> NDArray[np.float64]:
+    """Return the sum of the violations of each network or result: (count,) float64.
+
+    Args:
+        quantities: Each constraint with the values of its quantity, (count,) float64.
+        count: Number of networks or results.
+    """
+    # Imported here because the command line loads this module, and most commands compute no costs.
+    import numpy as np
+
+    total = np.zeros(count)
+    for constraint, values in quantities:
+        total += list(map(constraint.violation, values.tolist()))
+
+    return total
 
 
 def compute_cost(costs: KnownCosts, name: str, networks: Sequence[Any]) -> NDArray[np.float64]:
@@ -138,7 +193,6 @@ def compute_cost(costs: KnownCosts, name: str, networks: Sequence[Any]) -> NDArr
     Raises:
         UsageError: The function returned something else than one number for each network.
     """
-    # Imported here because the command line loads this module, and most commands compute no costs.
     import numpy as np
 
     values: Any = costs[name](networks) if len(networks) else []

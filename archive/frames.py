@@ -20,7 +20,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from archive.errors import SettingsError
-from archive.queries import hypervolume as hypervolumes
+from archive.queries import pareto as pareto_sets
 from archive.store.properties import EPOCH
 from archive.store.records import Evaluation, State
 
@@ -193,7 +193,7 @@ def pareto_set(archive: Archive, study: str) -> pd.DataFrame:
         UnknownNameError: There is no study of this name.
     """
     snapshot = archive.studies.snapshot(study)
-    pareto = hypervolumes.pareto_set(snapshot)
+    pareto = pareto_sets.pareto_set(snapshot)
     names = [objective.name for objective in snapshot.study.objectives]
     rows: list[dict[str, Any]] = []
     if pareto is not None:
@@ -211,7 +211,7 @@ def hypervolume(archive: Archive, study: str) -> pd.DataFrame:
     Raises:
         UnknownNameError: There is no study of this name.
     """
-    pareto = hypervolumes.pareto_set(archive.studies.snapshot(study))
+    pareto = pareto_sets.pareto_set(archive.studies.snapshot(study))
     history = () if pareto is None else pareto.history
     return _frame(
         [{"number": number, "hypervolume": volume} for number, volume in history],

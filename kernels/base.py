@@ -1,7 +1,4 @@
-"""The contract of a distance between architectures:
-
-`prepare` each network once, then evaluate blocks of pairs.
-"""
+"""The contract of a distance: `prepare` each network once, then evaluate blocks of pairs."""
 
 from __future__ import annotations
 
@@ -78,7 +75,7 @@ class LowerBound(Protocol):
     """A lower bound of all unnormalised components, computed from a short vector (a sketch)."""
 
     def describe(self, arrays: Mapping[str, NDArray[Any]]) -> Floats:
-        """Return the sketches (n, s) of n packed networks (`archive.kernels.search.packed`)."""
+        """Return the sketches (n, s) of n packed networks (`archive.kernels.packing`)."""
         ...
 
     def bound(self, sketch: Floats, sketches: Floats) -> Floats:
@@ -164,7 +161,7 @@ class PairDistance(Distance[P]):
         """Return the lower bound that prunes a nearest-neighbour search, or None.
 
         It requires prepared networks that are dataclasses of arrays
-        (`archive.kernels.search.packed`), with an attribute `total` where components are
+        (`archive.kernels.packing`), with an attribute `total` where components are
         normalised.
 
         Args:

@@ -54,7 +54,6 @@ class Gram(Generic[P]):
         max_pairs: int = 400_000,
         prepare: Callable[[Architecture], P] | None = None,
     ) -> None:
-        """Start with an empty cache."""
         require_at_least(1, max_networks=max_networks, max_pairs=max_pairs)
         self.distance = distance
         self.max_networks = max_networks
@@ -213,8 +212,7 @@ class _Square(NamedTuple):
 
 
 class _Memory:
-    """Cache of columns by code, in two generations: the old one is dropped when the young one is
-    full.
+    """Cache of columns by code: the old generation is dropped when the young one is full.
 
     A call moves all entries it uses into the young generation. Alternative: least recently used,
     whose bookkeeping for each of a hundred thousand pairs costs more than it saves.

@@ -29,9 +29,7 @@ _MANNER = ("threads", "solver")
 
 
 def worth_keeping(space: str) -> bool:
-    """Return whether any distance of a space is worth storing: true for networks of layers, false
-    for cells.
-    """
+    """Return whether a distance of a space is worth storing: of networks of layers, not cells."""
     return not vocabulary(space).cells
 
 

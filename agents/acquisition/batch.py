@@ -39,12 +39,12 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from archive.agents.acquisition import functions as acquisitions
-from archive.agents.acquisition.dpp import KDPP
 from archive.agents.acquisition.functions import Acquisition, UpperConfidenceBound, constrain
 from archive.agents.surrogates.base import Array, Fitted, Posterior
 from archive.architecture.graph import Architecture
 from archive.argument_checks import require_at_least
 from archive.errors import UnknownNameError, UsageError
+from archive.kernels.covariance.dpp import KDPP
 from archive.kernels.covariance.spectrum import repair
 
 ADDED_VARIANCE = 1e-6
@@ -117,7 +117,6 @@ class Top(BatchSelection):
     name = "top"
 
     def __init__(self, acquisition: str | Acquisition = "ucb") -> None:
-        """Look the acquisition up."""
         self.acquisition = _acquisition(acquisition)
 
     def _select(
@@ -144,7 +143,6 @@ class KrigingBeliever(BatchSelection):
     name = "believer"
 
     def __init__(self, acquisition: str | Acquisition = "ei") -> None:
-        """Look the acquisition up."""
         self.acquisition = _acquisition(acquisition)
 
     def _select(
@@ -177,7 +175,6 @@ class GpBucb(BatchSelection):
     name = "bucb"
 
     def __init__(self, kappa: float = 2.0) -> None:
-        """Set up the bound."""
         self.kappa = kappa
         self._believer = KrigingBeliever(UpperConfidenceBound(kappa))
 
@@ -245,7 +242,6 @@ class QualityKDpp(BatchSelection):
     name = "quality-kdpp"
 
     def __init__(self, quality: str | Acquisition = "mean", weight: float = 1.0) -> None:
-        """Check the arguments."""
         if not 0.0 <= weight < np.inf:
             raise UsageError(f"weight must be >= 0 and finite, got {weight}")
 

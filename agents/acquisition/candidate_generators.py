@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from itertools import islice
+from itertools import cycle, islice
 from typing import ClassVar, final
 
 import numpy as np
@@ -27,15 +27,18 @@ from archive.agents.acquisition.evolution import (
     Candidate,
     Rank,
     Ranked,
+    best_first,
     distinct_candidates,
     evaluations_at,
     evolve,
     mutate,
     starts,
+    with_ranks,
 )
 from archive.agents.acquisition.listing import Listing, members_of, not_listed
 from archive.agents.base import History
 from archive.architecture.graph import Architecture
+from archive.architecture.networks import architectures_of, functional_forms
 from archive.argument_checks import require_at_least
 from archive.errors import UnknownNameError
 from archive.spaces.base import Space
@@ -101,13 +104,12 @@ class ListedCandidates(CandidateGenerator):
     name = "members"
 
     def __init__(self, space: Space, members: Sequence[Architecture] | None = None) -> None:
-        """List the members."""
         listed = space.members() if members is None else members
         if listed is None:
             raise not_listed(space)
 
         self._members = listed
-        self.listing = Listing([member.functional for member in listed])
+        self.listing = Listing(functional_forms(listed))
         self._keys = [member.functional_key for member in listed]
 
     def candidates(
@@ -125,11 +127,15 @@ class ListedCandidates(CandidateGenerator):
         blocks = np.array_split(np.arange(len(members)), -(-len(members) // BLOCK))
         ranks = np.concatenate([rank(members[block[0] : block[-1] + 1]) for block in blocks])
         # Stable: ties keep the order of the list, which never changes.
-        order = np.argsort(-ranks, kind="stable").tolist()
-        fresh = (index for index in order if self._keys[index] not in history.known)
-        return [
-            Ranked(Candidate(members[index]), float(ranks[index])) for index in islice(fresh, count)
-        ]
+        best: list[Ranked] = []
+        for index in np.argsort(-ranks, kind="stable").tolist():
+            if len(best) == count:
+                break
+
+            if self._keys[index] not in history.known:
+                best.append(Ranked(Candidate(members[index]), float(ranks[index])))
+
+        return best
 
 
 @final
@@ -155,7 +161,6 @@ class EvolvedCandidates(CandidateGenerator):
         steps: int = 5,
         width: int = 64,
     ) -> None:
-        """Check the numbers."""
         require_at_least(1, evaluations=evaluations, width=width)
         require_at_least(0, climbs=climbs, steps=steps)
         self.space = space
@@ -186,7 +191,7 @@ class EvolvedCandidates(CandidateGenerator):
         self, ranked: Sequence[Ranked], history: History, rank: Rank, rng: np.random.Generator
     ) -> list[Ranked]:
         """Add local search from the best candidates; returns unknown networks, best first."""
-        by_key = {entry.candidate.architecture.functional_key: entry for entry in ranked}
+        by_key = {entry.architecture.functional_key: entry for entry in ranked}
         for start in self._fresh(ranked, history.known)[: self.climbs]:
             self._climb(start, rank, by_key, history.known, rng)
 
@@ -205,12 +210,10 @@ class EvolvedCandidates(CandidateGenerator):
             if not near:
                 return
 
-            ranks = rank([candidate.architecture for candidate in near])
-            valued = [
-                Ranked(candidate, float(value))
-                for candidate, value in zip(near, ranks, strict=True)
-            ]
-            by_key.update((entry.candidate.architecture.functional_key, entry) for entry in valued)
+            valued = with_ranks(near, rank(architectures_of(near)))
+            for entry in valued:
+                by_key[entry.architecture.functional_key] = entry
+
             fresh = self._fresh(valued, excluded)
             if not fresh or fresh[0].rank <= top.rank:
                 return
@@ -221,17 +224,18 @@ class EvolvedCandidates(CandidateGenerator):
         if self._many:
             return [mutate(self.space, candidate, rng) for _ in range(DRAWS)]
 
-        return list(
-            map(candidate.after, islice(self.space.neighbours(candidate.architecture), WIDEST))
-        )
+        neighbours = self.space.neighbours(candidate.architecture)
+        return list(map(candidate.after, islice(neighbours, WIDEST)))
 
     def _fresh(
         self, ranked: Sequence[Ranked], excluded: Mapping[str, Architecture]
     ) -> list[Ranked]:
-        fresh = [
-            entry for entry in ranked if entry.candidate.architecture.functional_key not in excluded
-        ]
-        return sorted(fresh, key=lambda entry: -entry.rank)
+        fresh = []
+        for entry in ranked:
+            if entry.architecture.functional_key not in excluded:
+                fresh.append(entry)
+
+        return best_first(fresh)
 
 
 @final
@@ -283,7 +287,6 @@ class MutatedCandidates(CandidateGenerator):
     name = "mutations"
 
     def __init__(self, space: Space, candidates: int = 100, parents: int = 10) -> None:
-        """Check the numbers."""
         require_at_least(1, candidates=candidates, parents=parents)
         self.space = space
         self.most = candidates
@@ -299,19 +302,15 @@ class MutatedCandidates(CandidateGenerator):
         logarithmic: bool = False,
     ) -> list[Ranked]:
         """See `CandidateGenerator.candidates`."""
-        best = self._best(history)
-        drawn = (
-            [mutate(self.space, best[index % len(best)], rng) for index in range(self.most)]
-            if best
-            else []
-        )
+        drawn = []
+        for parent in islice(cycle(self._best(history)), self.most):
+            drawn.append(mutate(self.space, parent, rng))
+
         fresh = distinct_candidates(drawn, history.known)
         if not fresh:
             return []
 
-        ranks = rank([candidate.architecture for candidate in fresh])
-        order = np.argsort(-ranks, kind="stable")[:count]
-        return [Ranked(fresh[index], float(ranks[index])) for index in order]
+        return best_first(with_ranks(fresh, rank(architectures_of(fresh))))[:count]
 
     def _best(self, history: History) -> list[Candidate]:
         scores: dict[str, list[float]] = {}
@@ -320,7 +319,7 @@ class MutatedCandidates(CandidateGenerator):
 
         ordered = sorted(scores, key=lambda key: -float(np.mean(scores[key])))
         members = filter(self.space.contains, map(history.known.__getitem__, ordered))
-        return [Candidate(network) for network in islice(members, self.parents)]
+        return list(map(Candidate, islice(members, self.parents)))
 
 
 def listing_of(generator: CandidateGenerator) -> Listing | None:
@@ -354,13 +353,10 @@ def get(name: str, space: Space, *, cheap: bool = True) -> CandidateGenerator:
 
     if name == "auto":
         members = space.members() if cheap else None
-        name = (
-            "evolution"
-            if members is None
-            else "members"
-            if len(members) <= listing.MOST_LISTED
-            else "part"
-        )
+        if members is None:
+            name = "evolution"
+        else:
+            name = "members" if len(members) <= listing.MOST_LISTED else "part"
 
     if name == "part":
         return SampledCandidates(space)

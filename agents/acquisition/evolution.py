@@ -15,14 +15,15 @@ children in one call. The start is the space's initial pool with the networks al
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from archive.agents.base import History
+from archive.agents.base import History, keys_of
 from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
+from archive.architecture.networks import architectures_of, take
 from archive.spaces.base import Mutation, Space
 
 MOST_PARENTS = 1000
@@ -59,6 +60,15 @@ class Ranked:
 
     candidate: Candidate
     rank: float
+
+    @property
+    def architecture(self) -> Architecture:
+        """The network."""
+        return self.candidate.architecture
+
+    def with_rank(self, rank: float) -> Ranked:
+        """Return the candidate with another rank."""
+        return Ranked(self.candidate, rank)
 
 
 def evaluations_at(t: int) -> int:
@@ -105,10 +115,10 @@ def evolve(
         All candidates, the start included, best first. There are fewer children where mutations
         find fewer new networks.
     """
-    first = distinct_candidates([Candidate(architecture) for architecture in start], set())
-    seen = {candidate.architecture.functional_key for candidate in first}
+    first = distinct_candidates(list(map(Candidate, start)), set())
+    seen = keys_of(first)
     candidates = first
-    ranks = np.asarray(rank([candidate.architecture for candidate in first]), dtype=np.float64)
+    ranks = np.asarray(rank(architectures_of(first)), dtype=np.float64)
     target = len(first) + evaluations
     size = mutations_at(evaluations)
     barren = 0
@@ -124,21 +134,31 @@ def evolve(
             continue
 
         barren = 0
-        seen.update(child.architecture.functional_key for child in children)
+        seen |= keys_of(children)
         candidates = [*candidates, *children]
-        ranks = np.concatenate([ranks, rank([child.architecture for child in children])])
+        ranks = np.concatenate([ranks, rank(architectures_of(children))])
 
-    # Stable: ties keep the order of creation, which depends on the random generator alone.
-    order = np.argsort(-ranks, kind="stable")
-    return [Ranked(candidates[index], float(ranks[index])) for index in order]
+    # Ties keep the order of creation, which depends on the random generator alone.
+    return best_first(with_ranks(candidates, ranks))
+
+
+def with_ranks(candidates: Iterable[Candidate], ranks: Array) -> list[Ranked]:
+    """Return m candidates with their ranks, (m,) float64."""
+    return list(map(Ranked, candidates, np.asarray(ranks, np.float64).tolist()))
+
+
+def best_first(ranked: Iterable[Ranked]) -> list[Ranked]:
+    """Return candidates by descending rank; candidates of equal rank keep their order."""
+    return sorted(ranked, key=lambda entry: -entry.rank)
 
 
 def best_new(ranked: Sequence[Ranked], taken: Collection[str]) -> Ranked | None:
     """Return the best candidate of a functional key not in `taken`; None if there is none."""
-    return next(
-        (entry for entry in ranked if entry.candidate.architecture.functional_key not in taken),
-        None,
-    )
+    for entry in ranked:
+        if entry.architecture.functional_key not in taken:
+            return entry
+
+    return None
 
 
 def selection_probabilities(scores: Array) -> Array:
@@ -180,7 +200,7 @@ def starts(history: History) -> Sequence[Architecture]:
         return list(history.known.values())
 
     best = np.argsort(-history.scores, kind="stable")[:MOST_PARENTS].tolist()
-    return [history.usable[index].architecture for index in best]
+    return architectures_of(take(history.usable, best))
 
 
 def mutate(space: Space, candidate: Candidate, rng: np.random.Generator) -> Candidate:
@@ -190,7 +210,8 @@ def mutate(space: Space, candidate: Candidate, rng: np.random.Generator) -> Cand
 
 def distinct_candidates(candidates: Sequence[Candidate], taken: Collection[str]) -> list[Candidate]:
     """Return the candidates in order, without taken and repeated functional keys."""
-    by_key = {
-        candidate.architecture.functional_key: candidate for candidate in reversed(candidates)
-    }
+    by_key = {}
+    for candidate in reversed(candidates):
+        by_key[candidate.architecture.functional_key] = candidate
+
     return [candidate for key, candidate in reversed(by_key.items()) if key not in taken]

@@ -126,7 +126,6 @@ class UpperConfidenceBound(Acquisition):
     name = "ucb"
 
     def __init__(self, kappa: float = 2.0) -> None:
-        """Check and keep kappa."""
         require_at_least(0, kappa=kappa)
         self.kappa = kappa
 

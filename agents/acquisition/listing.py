@@ -27,11 +27,12 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from itertools import chain, pairwise
+from itertools import pairwise
+from operator import itemgetter
 from threading import Lock
 from typing import final
 
@@ -41,6 +42,7 @@ from numpy.typing import NDArray
 from archive import cache
 from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
+from archive.architecture.networks import network_keys, take
 from archive.architecture.operations import vocabulary
 from archive.architecture.packing import PackedArchitectures
 from archive.cache import Arrays
@@ -120,13 +122,13 @@ class Vectors:
         if not others:
             return l1_blocks.DenseRows(l1_blocks.dense(features, self._place), y, self.euclidean)
 
-        position = {name: index for index, name in enumerate(sorted([*self.names, *others]))}
+        position = _positions(sorted([*self.names, *others]))
         widened = np.insert(y, [self._before(name) + 1 for name in others], 0.0, axis=0)
         return l1_blocks.DenseRows(l1_blocks.dense(features, position), widened, self.euclidean)
 
     @cached_property
     def _place(self) -> dict[str, int]:
-        return {name: index for index, name in enumerate(self.names or ())}
+        return _positions(self.names or ())
 
     def _before(self, name: str) -> int:
         """Return the place before a name that no member has; -1 for the first."""
@@ -134,10 +136,8 @@ class Vectors:
 
     def _rows_on_line(self, features: Sequence[Mapping[str, float]]) -> l1_blocks.BlockPart | None:
         assert self.places is not None and not isinstance(self.columns, l1_blocks.Entries)
-        functions = [cumulate(part) for part in features]
-        if not np.isin(
-            list(chain.from_iterable(steps[0] for steps in functions)), self.places
-        ).all():
+        functions = list(map(cumulate, features))
+        if not np.isin(_ends(functions), self.places).all():
             return None
 
         return l1_blocks.DenseRows(
@@ -145,12 +145,27 @@ class Vectors:
         )
 
 
-def _select(entries: l1_blocks.Entries, members: Sequence[int]) -> l1_blocks.Entries:
-    parts = [slice(*entries.starts[member : member + 2].tolist()) for member in members]
-    starts = np.cumsum([0, *(part.stop - part.start for part in parts)], dtype=np.int64)
-    places = np.concatenate([entries.places[part] for part in parts])
-    values = np.concatenate([entries.values[part] for part in parts])
-    return l1_blocks.Entries(starts, places, values)
+def _select(entries: l1_blocks.Entries, members: Sequence[int] | Integers) -> l1_blocks.Entries:
+    members = np.asarray(members)
+    sizes = np.diff(entries.starts)[members]
+    starts = np.cumsum([0, *sizes], dtype=np.int64)
+    # Position of each selected entry among all entries.
+    shift = entries.starts[members] - starts[:-1]
+    rows = np.arange(starts[-1]) + np.repeat(shift, sizes)
+    return l1_blocks.Entries(starts, entries.places[rows], entries.values[rows])
+
+
+def _ends(functions: Iterable[l1_blocks.Steps]) -> list[float]:
+    """Return the distinct places of step functions, sorted."""
+    return sorted(set[float]().union(*map(itemgetter(0), functions)))
+
+
+def _positions(names: Iterable[str]) -> dict[str, int]:
+    positions: dict[str, int] = {}
+    for name in names:
+        positions[name] = len(positions)
+
+    return positions
 
 
 MOST_LISTED = 50_000
@@ -170,11 +185,7 @@ def members_of(space: Space) -> Sequence[Architecture] | None:
         return members
 
     drawn = np.sort(np.random.default_rng(0).choice(len(members), MOST_LISTED, replace=False))
-    return (
-        members.take(drawn)
-        if isinstance(members, PackedArchitectures)
-        else [members[index] for index in drawn]
-    )
+    return members.take(drawn) if isinstance(members, PackedArchitectures) else take(members, drawn)
 
 
 def not_listed(space: Space) -> UsageError:
@@ -212,7 +223,7 @@ class Listing:
     @cached_property
     def position(self) -> Mapping[str, int]:
         """Key of a member to its position."""
-        return {member.key: index for index, member in enumerate(self.members)}
+        return _positions(network_keys(self.members))
 
     def prepare(self, kind: FeatureDistance, architecture: Architecture) -> Embedded:
         """Return a network as `kind.prepare` does; members are prepared together."""
@@ -244,9 +255,7 @@ class Listing:
         if identity is None or len(self.members) < cache.WORTH:
             return Features(self.members, _prepare(kind, self.members))
 
-        keys = blake2b(
-            "".join(member.key for member in self.members).encode(), digest_size=16
-        ).hexdigest()
+        keys = blake2b("".join(network_keys(self.members)).encode(), digest_size=16).hexdigest()
         space = self.members[0].space
         # The vocabulary of another package's space may change while the keys stay.
         identity = f"{identity} {space} {vocabulary(space).digest} {keys}"
@@ -275,11 +284,8 @@ class Features:
     def embed(self, row: int) -> Embedded:
         """Return the features of one member, as they were prepared."""
         member = self.members[row]
-        return Embedded(
-            member.key,
-            member.space,
-            tuple(self._features_of(c, row) for c in range(len(self._names))),
-        )
+        features = tuple(self._features_of(c, row) for c in range(len(self._names)))
+        return Embedded(member.key, member.space, features)
 
     def vectors(self, kind: FeatureDistance) -> Sequence[Vectors]:
         """Return the vectors of each part."""
@@ -293,8 +299,11 @@ class Features:
 
     @cached_property
     def _names(self) -> list[list[str]]:
-        count = sum(name.endswith(".names") for name in self.arrays)
-        return [json.loads(self.arrays[f"{c}.names"].tobytes()) for c in range(count)]
+        names: list[list[str]] = []
+        while f"{len(names)}.names" in self.arrays:
+            names.append(json.loads(self.arrays[f"{len(names)}.names"].tobytes()))
+
+        return names
 
     def _features_of(self, c: int, row: int) -> dict[str, float]:
         begin, end = self.arrays[f"{c}.starts"][row : row + 2]
@@ -308,7 +317,7 @@ class Features:
         values = self.arrays[f"{c}.values"]
         sizes = np.diff(starts)
         order = sorted(range(len(self._names[c])), key=self._names[c].__getitem__)
-        names = [self._names[c][number] for number in order]
+        names = take(self._names[c], order)
         rank = np.empty(len(order), np.int64)
         rank[order] = np.arange(len(order))
         places = rank[self.arrays[f"{c}.numbers"]]
@@ -326,7 +335,7 @@ class Features:
         """Return areas below distribution functions; their L1 distance is Wasserstein's."""
         first, row = self._distinct(c)
         functions = [cumulate(self._features_of(c, member)) for member in first]
-        places = np.array(sorted(set().union(*(steps[0] for steps in functions))))
+        places = np.array(_ends(functions))
         areas = l1_blocks.areas(functions, places)[row]
         return Vectors(np.ascontiguousarray(areas.T), euclidean=False, places=places)
 
@@ -352,30 +361,39 @@ class Features:
 
 
 def _prepare(kind: FeatureDistance, members: Sequence[Architecture]) -> Arrays:
-    numbers: list[dict[str, int]] = []
-    starts: list[list[int]] = []
-    entries: list[tuple[list[int], list[float]]] = []
+    components: dict[int, _Component] = {}
     for member in members:
-        features: Sequence[Mapping[str, float]] = kind.prepare(member).features
-        if not numbers:
-            numbers = [{} for _ in features]
-            starts = [[0] for _ in features]
-            entries = [([], []) for _ in features]
+        for c, part in enumerate(kind.prepare(member).features):
+            if c not in components:
+                components[c] = _Component()
 
-        for c, part in enumerate(features):
-            names = numbers[c]
-            entries[c][0].extend([names.setdefault(name, len(names)) for name in part])
-            entries[c][1].extend(part.values())
-            starts[c].append(len(entries[c][0]))
+            components[c].append(part)
 
     arrays: Arrays = {}
-    for c, names in enumerate(numbers):
-        arrays[f"{c}.names"] = np.frombuffer(json.dumps(list(names)).encode(), np.uint8)
-        arrays[f"{c}.starts"] = np.array(starts[c], np.int64)
-        arrays[f"{c}.numbers"] = np.array(entries[c][0], np.int32)
-        arrays[f"{c}.values"] = np.array(entries[c][1], np.float64)
+    for c, component in components.items():
+        arrays[f"{c}.names"] = np.frombuffer(json.dumps(list(component.names)).encode(), np.uint8)
+        arrays[f"{c}.starts"] = np.array(component.starts, np.int64)
+        arrays[f"{c}.numbers"] = np.array(component.numbers, np.int32)
+        arrays[f"{c}.values"] = np.array(component.values, np.float64)
 
     return arrays
+
+
+class _Component:
+    """Entries of one component of the features of networks; names are numbered in their order."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, int] = {}
+        self.starts = [0]
+        self.numbers: list[int] = []
+        self.values: list[float] = []
+
+    def append(self, features: Mapping[str, float]) -> None:
+        for name, value in features.items():
+            self.numbers.append(self.names.setdefault(name, len(self.names)))
+            self.values.append(value)
+
+        self.starts.append(len(self.numbers))
 
 
 def _identity(kind: FeatureDistance) -> str | None:
@@ -386,9 +404,11 @@ def _identity(kind: FeatureDistance) -> str | None:
     underscore are caches, not settings.
     """
     cls = type(kind)
-    settings = {
-        name: value for name, value in sorted(vars(kind).items()) if not name.startswith("_")
-    }
+    settings = {}
+    for name, value in sorted(vars(kind).items()):
+        if not name.startswith("_"):
+            settings[name] = value
+
     plain = all(map(_is_plain, settings.values()))
     internal = cls.__module__.startswith("archive.")
     return f"{cls.__module__}.{cls.__qualname__} {settings!r}" if internal and plain else None

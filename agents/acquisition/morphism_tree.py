@@ -37,11 +37,12 @@ from typing import final
 import numpy as np
 
 from archive.agents.acquisition.candidate_generators import CandidateGenerator
-from archive.agents.acquisition.evolution import Candidate, Rank, Ranked
-from archive.agents.base import History, by_key
+from archive.agents.acquisition.evolution import Candidate, Rank, Ranked, best_first, with_ranks
+from archive.agents.base import History, by_key, keys_of
 from archive.agents.baselines.local_search import Neighbourhood
 from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
+from archive.architecture.networks import architectures_of
 from archive.architecture.operations import vocabulary
 from archive.argument_checks import require_at_least
 from archive.errors import InvalidArchitectureError, UsageError
@@ -74,7 +75,6 @@ class MorphismMoves(Moves):
     """
 
     def __init__(self, space: Space) -> None:
-        """Check the space."""
         if not vocabulary(space.name).decisions:
             raise UsageError(f"morphisms are defined in the spaces cnn and mlp, got {space.name}")
 
@@ -84,10 +84,10 @@ class MorphismMoves(Moves):
         self, architecture: Architecture, n: int, taken: Collection[str], rng: np.random.Generator
     ) -> list[Mutation]:
         """See `Moves.of`."""
-        left = {
-            name: list(rng.permutation(np.array(calls)))
-            for name, calls in morphism.choices(architecture).items()
-        }
+        left: dict[str, list[morphism.Choice]] = {}
+        for name, calls in morphism.choices(architecture).items():
+            left[name] = list(rng.permutation(np.array(calls)))
+
         children: dict[str, Mutation] = {}
         while left and len(children) < n:
             name = list(left)[rng.integers(len(left))]
@@ -118,15 +118,17 @@ class NeighbourMoves(Moves):
     """
 
     def __init__(self, space: Space) -> None:
-        """Start with an empty cache of neighbours."""
         self._neighbourhood = Neighbourhood(space)
 
     def of(
         self, architecture: Architecture, n: int, taken: Collection[str], rng: np.random.Generator
     ) -> list[Mutation]:
         """See `Moves.of`."""
-        neighbours = self._neighbourhood.fresh(architecture, n, taken, rng)
-        return [Mutation(neighbour.architecture, neighbour.operations) for neighbour in neighbours]
+        children = []
+        for neighbour in self._neighbourhood.fresh(architecture, n, taken, rng):
+            children.append(Mutation(neighbour.architecture, neighbour.operations))
+
+        return children
 
 
 @final
@@ -154,7 +156,6 @@ class MorphismTree(CandidateGenerator):
         decay: float = 0.9,
         lowest: float = 1e-4,
     ) -> None:
-        """Check the numbers."""
         require_at_least(1, children=children)
         for name, value in (("decay", decay), ("lowest", lowest)):
             if not 0.0 < value < 1.0:
@@ -177,7 +178,7 @@ class MorphismTree(CandidateGenerator):
     ) -> list[Ranked]:
         """See `CandidateGenerator.candidates`."""
         del logarithmic  # Only differences of values matter.
-        evaluated = by_key(observation.architecture for observation in history.usable)
+        evaluated = by_key(architectures_of(history.usable))
         roots = list(filter(self.space.contains, evaluated.values()))
         if not roots:
             return []
@@ -186,10 +187,7 @@ class MorphismTree(CandidateGenerator):
         unit = _unit(values)
         best = float(values.max())
         temperature = 1.0
-        queue = [
-            (-value, number, Candidate(root))
-            for number, (value, root) in enumerate(zip(values, roots, strict=True))
-        ]
+        queue = list(zip(-values, range(len(roots)), map(Candidate, roots), strict=True))
         heapq.heapify(queue)
         expanded: list[Ranked] = []
         taken = set(history.known)
@@ -204,7 +202,7 @@ class MorphismTree(CandidateGenerator):
 
                 best = max(best, child.rank)
 
-        return sorted(expanded, key=lambda entry: -entry.rank)[:count]
+        return best_first(expanded)[:count]
 
     def _expand(
         self, parent: Candidate, rank: Rank, taken: set[str], rng: np.random.Generator
@@ -214,9 +212,8 @@ class MorphismTree(CandidateGenerator):
         if not children:
             return []
 
-        taken.update(child.architecture.functional_key for child in children)
-        values = rank([child.architecture for child in children])
-        return [Ranked(child, float(value)) for child, value in zip(children, values, strict=True)]
+        taken |= keys_of(children)
+        return with_ranks(children, rank(architectures_of(children)))
 
 
 def accepts(value: float, best: float, temperature: float, rng: np.random.Generator) -> bool:

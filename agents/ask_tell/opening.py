@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from archive.constraints import NO_COSTS, KnownCosts
 from archive.constraints import parse as parse_constraint
 from archive.errors import StudyConflictError, UsageError
-from archive.store.metric_names import direction_of, parse
+from archive.objectives import direction_of, parse
 from archive.store.protocol_names import check_owner
 
 if TYPE_CHECKING:

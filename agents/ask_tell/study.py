@@ -38,7 +38,7 @@ from archive.agents.base import Agent
 from archive.architecture.graph import Architecture
 from archive.constraints import NO_COSTS, KnownCosts
 from archive.errors import ProposalStateError, UsageError
-from archive.queries import hypervolume
+from archive.queries import pareto
 from archive.queries.proposals import VALUES_OF_RESULT
 from archive.queue.admission import checked_priority
 from archive.spaces.constrained import ConstrainedSpace
@@ -47,7 +47,7 @@ from archive.values import checked_seconds
 
 if TYPE_CHECKING:
     from archive.api import Archive
-    from archive.queries.hypervolume import ParetoSet
+    from archive.queries.pareto import ParetoSet
     from archive.spaces.base import Space
     from archive.store.records import Evaluation
     from archive.store.records import Study as Record
@@ -303,7 +303,7 @@ class AskTellStudy:
         Raises:
             UsageError: The reference point is not one finite number for each objective.
         """
-        return hypervolume.pareto_set(self.archive.studies.snapshot(self.name), reference)
+        return pareto.pareto_set(self.archive.studies.snapshot(self.name), reference)
 
     def _network(self, evaluated: LeasedProposal | Proposal | Architecture | str) -> Architecture:
         if isinstance(evaluated, Architecture | LeasedProposal):

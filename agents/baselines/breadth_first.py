@@ -15,13 +15,13 @@ from archive.agents.base import (
     AgentInfo,
     History,
     Suggestion,
-    architectures_of,
     check_count,
     first_of_pool,
     keys_of,
 )
 from archive.agents.baselines.local_search import Neighbourhood
 from archive.agents.baselines.random_search import samples
+from archive.architecture.networks import architectures_of
 from archive.argument_checks import require_at_least
 from archive.spaces.base import Space
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from archive.agents.base import (
     Agent,
@@ -37,6 +36,7 @@ from archive.agents.objectives.goals import points
 from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
 from archive.argument_checks import require_at_least
+from archive.objectives import pareto
 from archive.spaces.base import Space
 
 
@@ -115,16 +115,14 @@ def order_by_crowding(scores: Array) -> list[int]:
     if not len(scores):
         return []
 
-    # Imported here because the registry of agents loads this module to describe it.
-    import moocore
-
-    ranks: NDArray[np.int64] = moocore.pareto_rank(scores, maximise=True)
+    ranks = pareto.ranks(scores)
     distances = np.zeros(len(scores))
     for rank in np.unique(ranks):
         front = np.flatnonzero(ranks == rank)
         distances[front] = crowding_distances(scores[front])
 
-    return [int(index) for index in np.lexsort((-distances, ranks))]
+    order: list[int] = np.lexsort((-distances, ranks)).tolist()
+    return order
 
 
 def crowding_distances(scores: Array) -> Array:

@@ -120,7 +120,6 @@ class Arc(Agent):
         tied: bool | None = None,
         transform: str | None = None,
     ) -> None:
-        """Check and keep the settings."""
         super().__init__(space)
         self._domain = Perceptrons(space, activation)
         for setting, name, choices in (("preset", preset, PRESETS), ("model", model, MODELS)):

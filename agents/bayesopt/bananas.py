@@ -110,7 +110,6 @@ class Bananas(ModelBased):
         layers: int | None = None,
         width: int | None = None,
     ) -> None:
-        """Look the names up."""
         choices = choose(PRESETS, options, members=members, layers=layers, width=width)
         ensemble = Ensemble(
             encoding(space, options.preset), choices.members, choices.layers, choices.width
@@ -153,7 +152,6 @@ class JoinedFeatures(EmbeddedDistance):
     norm: ClassVar[Literal["l1", "l2"]] = "l1"
 
     def __init__(self, parts: Sequence[EmbeddedDistance]) -> None:
-        """Keep the encodings."""
         self.parts = tuple(parts)
 
     @property

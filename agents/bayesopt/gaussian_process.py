@@ -123,7 +123,6 @@ class KernelSearch(ModelBased):
         kernel: str = "weisfeiler-lehman",
         kernel_settings: Mapping[str, Any] | None = None,
     ) -> None:
-        """Look the names up."""
         distance = kernels.get(kernel, **(kernel_settings or {}))
         super().__init__(
             space, options.n_initial, method(space, [distance], choose(PRESETS, options))
@@ -142,7 +141,6 @@ class Baseline(ModelBased):
     kernel_settings: ClassVar[Mapping[str, Any]] = MappingProxyType({})
 
     def __init__(self, space: Space, options: BatchOptions = BATCH) -> None:
-        """Look the names up."""
         distance = kernels.get(self.kernel, **self.kernel_settings)
         super().__init__(
             space, options.n_initial, method(space, [distance], choose(PRESETS, options))

@@ -7,11 +7,16 @@
 |--------|--------------------------------------------------------------------------|
 | n      | networks to suggest at once                                              |
 | L      | short list: networks of greatest acquisition, the input of a batch rule  |
+
+A repeat is another evaluation of an observed network, where it promises more than the best new one.
+The gains are from `archive.agents.surrogates.noisy_incumbent`, for any acquisition that ranks
+the new networks. A repeat adds nothing where the model is certain of a network, or certain that it
+is not the best. Once all networks of a space are known, the rest of the budget goes to repeats.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -21,10 +26,17 @@ import numpy as np
 from archive.agents.acquisition.batch import BatchSelection, Top
 from archive.agents.acquisition.candidate_generators import CandidateGenerator, listing_of
 from archive.agents.acquisition.evolution import Ranked
-from archive.agents.acquisition.functions import Acquisition
-from archive.agents.base import Agent, History, Suggestion, check_count, first_of_pool
+from archive.agents.acquisition.functions import Acquisition, ExpectedImprovement, repeat_gains
+from archive.agents.base import (
+    Agent,
+    History,
+    Suggestion,
+    by_key,
+    check_count,
+    first_of_pool,
+    keys_of,
+)
 from archive.agents.baselines.random_search import samples
-from archive.agents.bayesopt.repeats import repeats
 from archive.agents.constraints.feasibility import add_feasibility, default_slacks
 from archive.agents.objectives import selection
 from archive.agents.objectives.goals import points
@@ -33,6 +45,7 @@ from archive.agents.surrogates.distance_cache import CachedDistances
 from archive.agents.surrogates.many.surrogate import ManyEvaluations
 from archive.agents.surrogates.noisy_incumbent import NoisyIncumbent
 from archive.architecture.graph import Architecture
+from archive.architecture.networks import architectures_of, functional_forms, networks_by_key, take
 from archive.argument_checks import require_at_least
 from archive.kernels.gram import Gram
 from archive.spaces.base import Space
@@ -85,9 +98,7 @@ class Method:
 
     def has_many(self, history: History) -> bool:
         """Return whether a history has more evaluated networks than `surrogate` is fitted to."""
-        return self.many is not None and self.many.applies(
-            [observation.architecture.functional for observation in history.usable]
-        )
+        return self.many is not None and self.many.applies(history.inputs)
 
     def model(self, history: History, *, transfers: bool = True) -> Surrogate:
         """Return the surrogate for a history.
@@ -102,11 +113,10 @@ class Method:
             )
             return self.many.everywhere() if combined else self.many
 
-        return (
-            self.transfer.with_sources(self.surrogate, history)
-            if transfers and self.transfer
-            else self.surrogate
-        )
+        if transfers and self.transfer:
+            return self.transfer.with_sources(self.surrogate, history)
+
+        return self.surrogate
 
 
 CHOICE = 3
@@ -141,7 +151,6 @@ class ModelBased(Agent):
     uses_constraints = True
 
     def __init__(self, space: Space, n_initial: int, method: Method) -> None:
-        """Check and keep the method."""
         super().__init__(space)
         require_at_least(0, n_initial=n_initial)
         require_at_least(1, shortlist=method.shortlist)
@@ -180,11 +189,10 @@ class ModelBased(Agent):
 
         # The candidate generator may reach a part of the space only: the remaining networks are
         # drawn at random.
-        drawn = (
-            samples(self.space, n - len(suggestions), history.known, rng)
-            if len(suggestions) < n
-            else []
-        )
+        drawn = []
+        if len(suggestions) < n:
+            drawn = samples(self.space, n - len(suggestions), history.known, rng)
+
         suggestions = [*suggestions, *drawn]
         history = history.with_pending(drawn)
         return [*suggestions, *self._repeats(history, n - len(suggestions), rng)]
@@ -197,12 +205,8 @@ class ModelBased(Agent):
             opening, initial = transfer.first(history, self.method.source, n, rng)
 
         initial = self.n_initial if initial is None else min(self.n_initial, initial)
-        return [
-            *opening,
-            *first_of_pool(
-                self.space, history.with_pending(opening), initial, n - len(opening), rng
-            ),
-        ]
+        pending = history.with_pending(opening)
+        return [*opening, *first_of_pool(self.space, pending, initial, n - len(opening), rng)]
 
     def _choose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         model = self._learn(history, rng)
@@ -212,9 +216,7 @@ class ModelBased(Agent):
 
         repeated: list[Suggestion] = []
         if self.method.repeats and isinstance(model, NoisyIncumbent):
-            repeated, model = repeats(
-                history, model, ranked[0].candidate.architecture, n, self.space
-            )
+            repeated, model = repeats(history, model, ranked[0].architecture, n, self.space)
 
         if len(repeated) == n:
             return repeated
@@ -229,9 +231,7 @@ class ModelBased(Agent):
         acquisition = self.method.acquisition
 
         def rank(architectures: Sequence[Architecture]) -> Array:
-            posterior = model.posterior(
-                [network.functional for network in architectures], joint=acquisition.joint
-            )
+            posterior = model.posterior(functional_forms(architectures), joint=acquisition.joint)
             return acquisition.rank(posterior, rng)
 
         return self.method.source.candidates(
@@ -256,15 +256,15 @@ class ModelBased(Agent):
             self.method.acquisition.random
             and getattr(rule, "acquisition", None) is self.method.acquisition
         ):
-            networks = [entry.candidate.architecture.functional for entry in ranked]
-            return [ranked[index] for index in rule.select(model, networks, n, rng)]
+            networks = functional_forms(architectures_of(ranked))
+            return take(ranked, rule.select(model, networks, n, rng))
 
         if isinstance(rule, Top):
             return list(ranked[:n])
 
         batch = list(ranked[:1])
         while ranked and len(batch) < n:
-            network = ranked[0].candidate.architecture
+            network = ranked[0].architecture
             history = history.with_pending([Suggestion(network)])
             model = model.hallucinate([network.functional])
             ranked = self._rank(history, model, 1, rng)
@@ -281,39 +281,33 @@ class ModelBased(Agent):
             return []
 
         model = self._learn(history, rng)
-        return (
-            repeats(history, model, None, n, self.space)[0]
-            if isinstance(model, NoisyIncumbent)
-            else []
-        )
+        if not isinstance(model, NoisyIncumbent):
+            return []
+
+        return repeats(history, model, None, n, self.space)[0]
 
     def _choose_for_goals(
         self, history: History, n: int, rng: np.random.Generator
     ) -> list[Suggestion]:
         # Without a result that has all objectives there is no front: networks are drawn at random.
-        return (
-            selection.choose(self.method, self.slacks, history, n, rng)
-            if len(points(history)[0])
-            else []
-        )
+        if not points(history)[0]:
+            return []
+
+        return selection.choose(self.method, self.slacks, history, n, rng)
 
     def _learn(self, history: History, rng: np.random.Generator) -> Fitted:
         scores = history.scores
-        networks = [observation.architecture.functional for observation in history.usable]
+        networks = history.inputs
         fitted: Fitted = self.method.model(history).fit(networks, scores, rng, history.variances)
         constraints = history.constraints
-        met = (
-            np.ones(len(networks), np.bool_)
-            if constraints is None
-            else constraints.met(history.usable)
-        )
+        met = history.met
         if self.method.repeats and met.any() and fitted.noises() is not None and history.noisy:
-            feasible = [networks[index] for index in np.flatnonzero(met).tolist()]
+            feasible = take(networks, np.flatnonzero(met))
             many = self.method.many
             if many is not None and many.applies(feasible):
                 incumbents = many.incumbents(feasible, scores[met])
             else:
-                incumbents = tuple({network.key: network for network in feasible}.values())
+                incumbents = tuple(networks_by_key(feasible).values())
 
             fitted = NoisyIncumbent(fitted, incumbents)
 
@@ -322,24 +316,110 @@ class ModelBased(Agent):
         ):
             fitted = add_feasibility(fitted, history, networks, self.slacks, rng)
 
-        return fitted.hallucinate([pending.architecture.functional for pending in history.pending])
+        return fitted.hallucinate(functional_forms(architectures_of(history.pending)))
 
     def _suggest(self, batch: Sequence[Ranked], model: Fitted) -> list[Suggestion]:
-        expected = model.posterior(
-            [entry.candidate.architecture.functional for entry in batch]
-        ).in_scores()
+        expected = model.posterior(functional_forms(architectures_of(batch))).in_scores()
         means = expected.mean
         stds = expected.std
         correlations = model.task_correlations()
-        return [
-            Suggestion(
-                entry.candidate.architecture,
+        suggestions = []
+        for entry, mean, std in zip(batch, means.tolist(), stds.tolist(), strict=True):
+            suggestion = Suggestion(
+                entry.architecture,
                 task_correlations=correlations,
                 acquisition=self.method.acquisition.value(entry.rank),
-                mean=float(means[row]),
-                std=float(stds[row]),
+                mean=mean,
+                std=std,
                 parent=entry.candidate.parent,
                 operations=entry.candidate.operations,
             )
-            for row, entry in enumerate(batch)
-        ]
+            suggestions.append(suggestion)
+
+        return suggestions
+
+
+_UNUSED = np.random.default_rng(0)
+"""Argument of `ExpectedImprovement.rank`, which draws no random numbers."""
+
+
+def repeats(
+    history: History, model: NoisyIncumbent, best_new: Architecture | None, n: int, space: Space
+) -> tuple[list[Suggestion], NoisyIncumbent]:
+    """Return the repeats among the next `n` suggestions, and the model with their fantasies.
+
+    Args:
+        history: The history.
+        model: The fitted surrogate, conditioned on fantasies of pending proposals.
+        best_new: The new network of the greatest acquisition; None if there is none: any gain then
+            justifies a repeat.
+        n: Number of suggestions, at least 1.
+        space: The search space.
+    """
+    allowed = _repeatable(history, by_key(model.networks).keys(), space)
+    repeated: list[Suggestion] = []
+    while len(repeated) < n and allowed:
+        gains = repeat_gains(model.observed)
+        repeatable = []
+        for row, network in enumerate(model.networks):
+            if network.functional_key in allowed:
+                repeatable.append(row)
+
+        best = max(repeatable, key=gains.__getitem__, default=None)
+        if best is None or not gains[best] > _new_gain(model, best_new):
+            break
+
+        network = model.networks[best]
+        predicted = model.posterior([network]).in_scores()
+        repeated.append(
+            Suggestion(
+                allowed.pop(network.functional_key),
+                acquisition=float(np.exp(gains[best])),
+                mean=float(predicted.mean[0]),
+                std=float(predicted.std[0]),
+                task_correlations=model.task_correlations(),
+                repeat=True,
+            )
+        )
+        model = model.hallucinate([network])
+
+    return repeated, model
+
+
+def _new_gain(model: NoisyIncumbent, network: Architecture | None) -> float:
+    if network is None:
+        return -np.inf
+
+    return float(ExpectedImprovement().rank(model.posterior([network.functional]), _UNUSED)[0])
+
+
+def _repeatable(history: History, keys: Set[str], space: Space) -> dict[str, Architecture]:
+    """Return the networks that may be evaluated again, by key: not pending, not failed.
+
+    Args:
+        history: The history.
+        keys: Functional keys to look for. Checking that networks belong to the space takes too long
+            for all results of a long history.
+        space: The search space.
+
+    Returns:
+        For each key, the network of its latest evaluation.
+    """
+    missing = set(keys) - keys_of(history.pending) - by_key(history.failed).keys()
+    repeatable: dict[str, Architecture] = {}
+    for observation in reversed(history.usable):
+        if not missing:
+            break
+
+        network = observation.architecture
+        # An evaluation with hyperparameters is of another configuration, which the surrogate does
+        # not model.
+        if (
+            network.functional_key in missing
+            and not observation.hyperparameters
+            and space.contains(network)
+        ):
+            repeatable[network.functional_key] = network
+            missing.remove(network.functional_key)
+
+    return repeatable

@@ -49,6 +49,7 @@ from archive.agents.surrogates.gp.fitted import FittedGP, Pairwise
 from archive.agents.surrogates.gp.likelihood import FixedHyperparameters, Inference
 from archive.agents.surrogates.gp.marginal_likelihood import MarginalLikelihood
 from archive.architecture.graph import Architecture
+from archive.architecture.networks import networks_by_key
 from archive.errors import UnknownNameError
 from archive.kernels.base import Components
 from archive.kernels.covariance.base import exponential
@@ -143,7 +144,6 @@ class Morphism(ModelBased):
         decay: float = 0.9,
         lowest: float = 1e-4,
     ) -> None:
-        """Check and keep the settings."""
         if preset not in PRESETS:
             raise UnknownNameError("preset of morphism", preset, PRESETS)
 
@@ -225,7 +225,6 @@ class BourgainGP(Surrogate):
         noise: Noise,
         transform: str,
     ) -> None:
-        """Keep the arguments."""
         self.pairwise = pairwise
         self.repeats = repeats
         self.inference = inference
@@ -240,7 +239,7 @@ class BourgainGP(Surrogate):
         variances: Array | None = None,
     ) -> FittedGP:
         """See `Surrogate.fit`."""
-        rows = tuple({network.key: network for network in architectures}.values())
+        rows = tuple(networks_by_key(architectures).values())
         embedded = EmbeddedMetric(self.pairwise, rows, self.repeats)
         process = DistanceGP(
             embedded,
@@ -281,7 +280,7 @@ class EmbeddedMetric:
         return Components.of_stack(self.embedding.distances(rows, columns)[None], 1)
 
     def _embed(self, networks: Sequence[Architecture]) -> Floats:
-        new = {network.key: network for network in networks if network.key not in self._coordinates}
+        new = networks_by_key(networks, self._coordinates)
         if new:
             distances = self.pairwise.distances(tuple(new.values()), self.rows).stack[0]
             self._coordinates.update(zip(new, self.embedding.embed(distances), strict=True))

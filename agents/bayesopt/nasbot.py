@@ -27,6 +27,7 @@ from archive.agents.surrogates.base import Array, Fitted, Surrogate
 from archive.agents.surrogates.gp.distance import DistanceGP
 from archive.agents.surrogates.gp.slice_sampling import SamplingSchedule, SliceSampling
 from archive.architecture.graph import Architecture
+from archive.architecture.networks import architectures_of
 from archive.argument_checks import require_at_least
 from archive.kernels.covariance.base import nasbot_covariance
 from archive.kernels.distances.otmann import OTMANN
@@ -65,7 +66,6 @@ class Nasbot(Agent):
     def __init__(
         self, space: Space, n_initial: int = 10, acquisition: str = "ei", samples: int = 10
     ) -> None:
-        """Check and keep the settings."""
         super().__init__(space)
         require_at_least(0, n_initial=n_initial)
         require_at_least(1, samples=samples)
@@ -122,10 +122,10 @@ class Nasbot(Agent):
         return suggestions
 
     def _learn(self, history: History, rng: np.random.Generator) -> Fitted:
-        networks = [observation.architecture for observation in history.usable]
+        networks = architectures_of(history.usable)
         surrogate = self._surrogate.fit(networks, history.scores, rng, history.variances)
         fitted = add_feasibility(surrogate, history, networks, self._slacks, rng)
-        return fitted.hallucinate([pending.architecture for pending in history.pending])
+        return fitted.hallucinate(architectures_of(history.pending))
 
     def _choose(
         self, history: History, model: Fitted, rng: np.random.Generator

@@ -54,7 +54,6 @@ from dataclasses import replace
 from typing import NamedTuple, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from archive.agents.acquisition import batch, candidate_generators
 from archive.agents.acquisition.functions import UpperConfidenceBound
@@ -67,14 +66,13 @@ from archive.agents.bayesopt.variance_reduction import space_design
 from archive.agents.constraints.feasibility import TRANSFORM as SLACK_TRANSFORM
 from archive.agents.constructor_arguments import record
 from archive.agents.observations import has_replicates
-from archive.agents.proxies.features import ProxyFeatures
-from archive.agents.proxies.knowledge import ProxyKnowledge
+from archive.agents.proxies.knowledge import ProxyFeatures, ProxyKnowledge
 from archive.agents.proxies.study_scores import N_DESIGN
 from archive.agents.surrogates.many.features import SparseFeatures
 from archive.agents.surrogates.many.prefix import Prefixes
 from archive.agents.surrogates.many.surrogate import ManyEvaluations
 from archive.agents.surrogates.outcome_transforms import LogRegret, OutcomeTransform
-from archive.agents.surrogates.stacking import StackedGP
+from archive.agents.surrogates.stacking import Member, StackedGP
 from archive.agents.transfer.coordinator import Transfer, rule
 from archive.argument_checks import require_at_least
 from archive.spaces.base import Space
@@ -212,10 +210,12 @@ class Portfolio(Agent):
         if not (doubted := self._transfer.without_evidence(history)):
             return suggestions
 
-        return [
-            replace(suggestion, task_correlations={**doubted, **suggestion.task_correlations})
-            for suggestion in suggestions
-        ]
+        with_doubted = []
+        for suggestion in suggestions:
+            correlations = {**doubted, **suggestion.task_correlations}
+            with_doubted.append(replace(suggestion, task_correlations=correlations))
+
+        return with_doubted
 
     def _exploit(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """Return the next suggestions that maximise the posterior mean; see `patience`."""
@@ -225,10 +225,8 @@ class Portfolio(Agent):
 
         # The recorded acquisition is None, because the acquisition function did not select these
         # networks.
-        return [
-            replace(suggestion, acquisition=None)
-            for suggestion in self._policies(history).greedy.propose(history, count, rng)
-        ]
+        suggestions = self._policies(history).greedy.propose(history, count, rng)
+        return [replace(suggestion, acquisition=None) for suggestion in suggestions]
 
     def _explore(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """Return `n` suggestions that maximise the acquisition."""
@@ -244,7 +242,7 @@ class Portfolio(Agent):
             # the first one.
             return self._exact
 
-        met = self._met(history)
+        met = history.met
         if not met.any() or (best := history.scores[met].max()) == history.scores.max():
             return self._exact
 
@@ -257,10 +255,10 @@ class Portfolio(Agent):
     ) -> Policies:
         """Return the policies with the transforms of the settings, or default ones."""
         transforms = self.transforms or default
-        members = []
+        members: list[Member] = []
         for model in self._models:
             make = model.noisy_surrogate if nugget else model.surrogate
-            members += [make(transform) for transform in transforms]
+            members += map(make, transforms)
 
         stacked = StackedGP(members, self.prior)
         slacks = StackedGP([model.surrogate(SLACK_TRANSFORM) for model in self._models], self.prior)
@@ -287,14 +285,6 @@ class Portfolio(Agent):
         errors = self._design_model.surrogate("none")
         return ManyEvaluations(few, self._tree_features, errors, rival, transform, self._prefixes)
 
-    @staticmethod
-    def _met(history: History) -> NDArray[np.bool_]:
-        """Return whether each usable observation meets the constraints: (n,)."""
-        if history.constraints is None:
-            return np.ones(len(history.usable), np.bool_)
-
-        return history.constraints.met(history.usable)
-
     def _features(self, history: History) -> ProxyFeatures | None:
         return None if self._knowledge is None else self._knowledge.features(history)
 
@@ -307,16 +297,15 @@ class Portfolio(Agent):
         if not self.patience or not history.usable or history.goals is not None:
             return 0
 
-        met = self._met(history)
+        met = history.met
         if not met.any():
             return 0
 
         best = history.usable[int(np.argmax(np.where(met, history.scores, -np.inf)))]
-        later = next(
-            count
-            for count, observation in enumerate(reversed(history.observations))
-            if observation is best
-        )
+        later = 0
+        while history.observations[-1 - later] is not best:
+            later += 1
+
         unfinished = len(history.pending) + len(history.failed)
         tried = len(history.observations) + unfinished
         stagnation = max(min(later + unfinished, tried - self._n_design(history)), 0)
@@ -326,18 +315,19 @@ class Portfolio(Agent):
         if not count:
             return []
 
+        design: list[Suggestion] = []
         features = self._features(history)
         if features is not None and self._knowledge is not None:
             design = self._knowledge.design(features, history, count, rng)
-            extended = history.with_pending(design)
-            return [
-                *design,
-                *space_design(self.space, self._design_model, extended, count - len(design), rng),
-            ]
 
-        return space_design(self.space, self._design_model, history, count, rng)
+        history = history.with_pending(design)
+        rest = space_design(self.space, self._design_model, history, count - len(design), rng)
+        return [*design, *rest]
 
 
 def _as_list(names: Sequence[str] | str | None) -> list[str] | None:
+    if names is None:
+        return None
+
     # A string is a sequence of letters.
-    return None if names is None else [names] if isinstance(names, str) else list(names)
+    return [names] if isinstance(names, str) else list(names)

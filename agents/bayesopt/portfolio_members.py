@@ -261,7 +261,6 @@ class OperationCounts(EmbeddedDistance):
     norm: ClassVar[Literal["l1", "l2"]] = "l1"
 
     def __init__(self, attributes: bool = False) -> None:
-        """Keep the argument."""
         self.attributes = attributes
 
     @property
@@ -288,7 +287,6 @@ class PowerExponentialARD(Covariance):
     """
 
     def __init__(self, powers: Sequence[float]) -> None:
-        """Keep the powers."""
         self.powers = tuple(powers)
         self._plain = exponential(len(powers))
 

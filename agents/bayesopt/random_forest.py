@@ -84,7 +84,6 @@ class RandomForestSearch(ModelBased):
         trees: int | None = None,
         sources: bool = False,
     ) -> None:
-        """Look the names up."""
         choices = choose(PRESETS, options, trees=trees)
         forest = RandomForest(encoding(space, "default"), choices.trees)
         ranked_by, rule = ranking(choices.acquisition, choices.kappa, choices.batch_rule)

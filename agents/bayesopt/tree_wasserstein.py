@@ -93,7 +93,6 @@ class TreeWassersteinSearch(ModelBased):
     def __init__(
         self, space: Space, options: BatchOptions = BATCH, n: int | Iterable[int] | None = None
     ) -> None:
-        """Look the names up."""
         lengths = list(n) if isinstance(n, Iterable) else n
         record(self, n=lengths)
         search = method(space, distances(space, options.preset, lengths), choose(PRESETS, options))
@@ -138,7 +137,6 @@ class TreeWassersteinKdpp(ModelBased):
         weight: float | None = None,
         shortlist: int | None = None,
     ) -> None:
-        """Look the names up."""
         lengths = list(n) if isinstance(n, Iterable) else n
         record(self, n=lengths)
         batch = QUALITY["paper" if options.preset == "paper" else "default"]

@@ -31,6 +31,7 @@ from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.gp.exact import GaussianProcess
 from archive.agents.surrogates.gp.fitted import Pairwise
 from archive.architecture.graph import Architecture
+from archive.architecture.networks import architectures_of, functional_forms, take
 from archive.kernels.covariance.base import Covariance
 from archive.spaces.base import Space
 
@@ -122,8 +123,8 @@ def space_design(
     if not reference:
         return []
 
-    conditioned = [network.functional for network in history.observed_or_pending]
-    functional = [network.functional for network in reference]
+    conditioned = functional_forms(history.observed_or_pending)
+    functional = functional_forms(reference)
     design = alc_design(functional, conditioned, count, model.pairwise, model.covariance)
     return [Suggestion(reference[index]) for index in design]
 
@@ -134,7 +135,7 @@ def _reference(
     members = space.members()
     if members is not None:
         drawn = rng.permutation(len(members))[:LISTED]
-        return distinct((members[index] for index in drawn), taken)
+        return distinct(take(members, drawn), taken)
 
-    drawn_networks = [entry.architecture for entry in samples(space, DRAWN, taken, rng)]
+    drawn_networks = architectures_of(samples(space, DRAWN, taken, rng))
     return distinct([*space.initial_pool(rng), *drawn_networks], taken)

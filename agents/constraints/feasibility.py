@@ -40,6 +40,12 @@ from archive.agents.surrogates.base import (
 )
 from archive.agents.surrogates.stacking import StackedGP
 from archive.architecture.graph import Architecture
+from archive.architecture.networks import (
+    functional_forms,
+    network_keys,
+    networks_by_key,
+    take,
+)
 from archive.spaces.base import Space
 
 TRANSFORM = "standardise"
@@ -60,27 +66,25 @@ class SlackModels:
 
     @classmethod
     def fit(cls, surrogate: Surrogate, history: History, rng: np.random.Generator) -> SlackModels:
-        """Fit a surrogate to the known slacks of each measured quantity of a history with
-        constraints.
-        """
+        """Fit a surrogate to the known slacks of each measured quantity of a history."""
         constraints = history.constraints
         if constraints is None or not constraints.measured or not history.usable:
             return cls(())
 
         slacks = constraints.slacks(history.usable)
-        networks = [observation.architecture.functional for observation in history.usable]
+        networks = history.inputs
         fitted = []
         for position in constraints.measured:
             rows = np.flatnonzero(np.abs(slacks[:, position]) <= LARGEST)
             if len(rows):
-                inputs = [networks[row] for row in rows]
+                inputs = take(networks, rows)
                 fitted.append(surrogate.fit(inputs, slacks[rows, position], rng))
 
         return cls(tuple(fitted))
 
     def log_probability(self, architectures: Sequence[Architecture]) -> Array:
         """Return log PoF: (m,) float64, never NaN."""
-        networks = [architecture.functional for architecture in architectures]
+        networks = functional_forms(architectures)
         total = np.zeros(len(architectures))
         for model in self.fitted:
             posterior = model.posterior(networks)
@@ -90,10 +94,8 @@ class SlackModels:
         return np.maximum(total, np.finfo(np.float64).min)
 
     def hallucinate(self, architectures: Sequence[Architecture]) -> SlackModels:
-        """Return the models conditioned on fantasies of these networks; see
-        `Fitted.hallucinate`.
-        """
-        networks = [architecture.functional for architecture in architectures]
+        """Return the models conditioned on fantasies of networks; see `Fitted.hallucinate`."""
+        networks = functional_forms(architectures)
         return SlackModels(tuple(model.hallucinate(networks) for model in self.fitted))
 
 
@@ -147,7 +149,7 @@ class ConstrainedPosterior(Fitted):
         if incumbents:
             # Before one result meets the constraints, the search is for the first one, which a
             # fantasy cannot be.
-            keys = {incumbent.key for incumbent in incumbents}
+            keys = set(network_keys(incumbents))
             for architecture, is_probable in zip(architectures, probable, strict=True):
                 if is_probable and architecture.key not in keys:
                     incumbents.append(architecture)
@@ -175,8 +177,7 @@ def add_feasibility(
     surrogate: Surrogate,
     rng: np.random.Generator,
 ) -> Fitted:
-    """Return a fitted surrogate with the probability of feasibility under the constraints of a
-    history.
+    """Return a fitted surrogate with the probability of feasibility.
 
     The surrogate is returned unchanged if all constraints are on known quantities and all results
     meet them, or if no result has a measured quantity.
@@ -193,11 +194,11 @@ def add_feasibility(
     if constraints is None:
         return fitted
 
-    met = constraints.met(history.usable)
+    met = history.met
     if met.all() and not constraints.measured:
         return fitted
 
-    distinct = {network.key: network for network in networks}
+    distinct = networks_by_key(networks)
     incumbents: dict[str, Architecture] = {}
     for network, meets in zip(networks, met, strict=True):
         if meets:
@@ -206,8 +207,7 @@ def add_feasibility(
     if not incumbents and not constraints.measured:
         # All candidates meet the constraints and no result does: improvement is measured from the
         # worst result.
-        scores = [observation.score for observation in history.usable]
-        worst = networks[scores.index(min(scores))]
+        worst = networks[int(np.argmin(history.scores))]
         incumbents[worst.key] = worst
 
     slacks = SlackModels.fit(surrogate, history, rng)

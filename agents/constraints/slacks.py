@@ -32,8 +32,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.agents.observations import is_score
-from archive.constraints import Constraint, KnownCosts, compute_cost
-from archive.store.records import sign
+from archive.architecture.networks import architectures_of
+from archive.constraints import Constraint, KnownCosts, compute_cost, violations
+from archive.objectives import sign
 
 if TYPE_CHECKING:
     from archive.agents.base import Agent, History, Observation
@@ -96,11 +97,7 @@ class StudyConstraints:
 
     def violations(self, observations: Sequence[Observation]) -> Array:
         """Return d of observations: (n,) float64."""
-        total = np.zeros(len(observations))
-        for constraint, values in self._values(observations):
-            total += [constraint.violation(value) for value in values.tolist()]
-
-        return total
+        return violations(self._values(observations), len(observations))
 
     def met(self, observations: Sequence[Observation]) -> NDArray[np.bool_]:
         """Return whether observations meet all constraints: (n,)."""
@@ -109,7 +106,7 @@ class StudyConstraints:
 
     def _values(self, observations: Sequence[Observation]) -> list[tuple[Constraint, Array]]:
         """Return each constraint with the values of its quantity, (n,) float64."""
-        networks = [observation.architecture for observation in observations]
+        networks = architectures_of(observations)
         measured = self.measured
         pairs: list[tuple[Constraint, Array]] = []
         for position, constraint in enumerate(self.constraints):
@@ -135,8 +132,8 @@ def adapt(agent: Agent, history: History) -> History:
         return history
 
     usable = history.usable
-    scores = np.array([observation.score for observation in usable], np.float64)
-    penalised = iter(penalise(scores[:, None], constraints.violations(usable))[:, 0].tolist())
+    violations_of = constraints.violations(usable)
+    penalised = iter(penalise(history.scores[:, None], violations_of)[:, 0].tolist())
     observations = []
     for observation in history.observations:
         # Failures keep their scores, which models cannot use.

@@ -1,5 +1,4 @@
-"""Front of a history with several objectives, made of estimated scores, so that no point is the
-result of luck.
+"""Front of a history with several objectives: estimated scores, not single lucky results.
 
 | symbol | meaning                                                                                         | shape  |
 |--------|-------------------------------------------------------------------------------------------------|--------|
@@ -33,6 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -41,6 +41,8 @@ from numpy.typing import NDArray
 from archive.agents.objectives.goals import points
 from archive.agents.observations import is_noisy, replicate_rows, usual
 from archive.agents.surrogates.base import Array
+from archive.architecture.networks import take
+from archive.objectives.pareto import ranks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,7 +78,7 @@ def estimate_front(history: History, fitted: Mapping[int, Fitted], *, posterior:
     reference = reference_point(estimates)
     met = _met(history, observations, groups)
     estimates = estimates[met]
-    groups = [rows for rows, meets in zip(groups, met, strict=True) if meets]
+    groups = list(compress(groups, met))
     modelled: list[int] = []
     if posterior:
         for objective, model in fitted.items():
@@ -118,13 +120,10 @@ def reference_point(scores: Array) -> Array:
 
 def first_ranks(scores: Array) -> list[int]:
     """Return the rows of the first nondomination ranks, at most `MOST`, in increasing order."""
-    import moocore
-
     if len(scores) <= MOST:
         return list(range(len(scores)))
 
-    ranks: NDArray[np.int64] = moocore.pareto_rank(scores, maximise=True)
-    return sorted(np.argsort(ranks, kind="stable")[:MOST].tolist())
+    return sorted(np.argsort(ranks(scores), kind="stable")[:MOST].tolist())
 
 
 def _is_modelled(fitted: Fitted, observations: Sequence[Observation], scores: Array) -> bool:
@@ -150,9 +149,7 @@ def _met(
     if history.constraints is None:
         return np.ones(len(groups), np.bool_)
 
-    averages = []
-    for rows in groups:
-        averages.append(_average([observations[row] for row in rows]))
+    averages = [_average(take(observations, rows)) for rows in groups]
 
     return history.constraints.met(averages)
 

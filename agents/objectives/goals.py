@@ -21,8 +21,10 @@ import numpy as np
 
 from archive.agents.observations import LARGEST
 from archive.architecture.graph import Architecture
+from archive.architecture.networks import architectures_of, take
 from archive.constraints import KnownCosts, compute_cost
-from archive.store.records import Objective, sign
+from archive.objectives import sign
+from archive.store.records import Objective
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -80,7 +82,7 @@ class Goals:
 
     def scores(self, observations: Sequence[Observation]) -> Array:
         """Return the scores: (n, M) float64, NaN where unknown or beyond `LARGEST`."""
-        scores = self.known_scores([observation.architecture for observation in observations])
+        scores = self.known_scores(architectures_of(observations))
         for row, observation in enumerate(observations):
             for position in self.learnt:
                 if not position:
@@ -100,9 +102,8 @@ def points(history: History) -> tuple[list[Observation], Array]:
     """
     observations = list(history.usable)
     if history.goals is None:
-        column = np.array([observation.score for observation in observations], np.float64)
-        return observations, column[:, None]
+        return observations, history.scores[:, None]
 
     scores = history.goals.scores(observations)
     whole: NDArray[np.bool_] = np.all(np.isfinite(scores), axis=1)
-    return [observations[row] for row in np.flatnonzero(whole).tolist()], scores[whole]
+    return take(observations, np.flatnonzero(whole)), scores[whole]

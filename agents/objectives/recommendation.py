@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,11 +28,12 @@ from archive.agents.objectives.goals import Goals
 from archive.agents.observations import evaluation_key, is_noisy, is_score
 from archive.agents.recommendation import EstimatesFile, recommend
 from archive.agents.transfer.source_tasks import observation, split
+from archive.architecture.networks import take
 from archive.constraints import NO_COSTS, KnownCosts
 from archive.errors import ArchiveError
+from archive.objectives.pareto import front_of
 from archive.spaces import stored_spaces
-from archive.store.ranking import Replicates, averaged, front_of, key_of, scored
-from archive.store.records import State
+from archive.store.ranking import Replicates, key_of, scored_results
 
 if TYPE_CHECKING:
     from archive.agents.base import Observation
@@ -82,8 +84,7 @@ def of_snapshot(
     costs_of: Callable[[Study], KnownCosts] = lambda _: NO_COSTS,
     unknown: Callable[[ArchiveError], object] = lambda error: None,
 ) -> RecommendedSet | None:
-    """Return the recommended Pareto set of a study, with the evaluations of its sources as further
-    data.
+    """Return the recommended Pareto set of a study; evaluations of its sources are further data.
 
     Args:
         archive: The archive of the study.
@@ -99,7 +100,7 @@ def of_snapshot(
     goals = Goals(snapshot.study.objectives)
     evaluations = archive.studies.history(study.name) if study.further else []
     observations = _observations(evaluations, study)
-    columns = [_with_score(observations, goals, column) for column in range(len(study.objectives))]
+    columns = map(partial(_with_score, observations, goals), range(len(study.objectives)))
     if not any(map(is_noisy, columns)):
         return None
 
@@ -114,8 +115,7 @@ def of_snapshot(
     if not views:
         return None
 
-    names = [objective.name for objective in study.objectives]
-    files = [EstimatesFile(home, study.name, name) for name in names]
+    files = [EstimatesFile(home, study.name, objective.name) for objective in study.objectives]
     return _recommend(space, observations, Goals(study.objectives, costs_of(study)), views, files)
 
 
@@ -145,9 +145,8 @@ def _with_score(
 
 def _candidates(snapshot: Snapshot) -> list[ProposalView]:
     """Return the mean results that meet the constraints; of many, the first ranks."""
-    complete = (view for view in snapshot.proposals if view.state is State.COMPLETE)
-    views, scores = scored(snapshot.study, dict(averaged(complete)).values())
-    return [views[row] for row in first_ranks(scores)]
+    views, scores = scored_results(snapshot)
+    return take(views, first_ranks(scores))
 
 
 def _recommend(
@@ -171,22 +170,20 @@ def _recommend(
 
     proposals: list[ProposalView] = []
     estimates: list[tuple[Estimate, ...]] = []
+    rows: list[list[float]] = []
     for key in networks:
-        if all(key in column for column in columns):
+        of_network = [column[key] for column in columns if key in column]
+        if len(of_network) == len(columns):
             proposals.append(views[key])
-            estimates.append(tuple(column[key] for column in columns))
+            estimates.append(tuple(of_network))
+            rows.append([estimate.score for estimate in of_network])
 
-    scores = np.empty((len(estimates), len(columns)))
-    for row, of_network in zip(scores, estimates, strict=True):
-        row[:] = [estimate.score for estimate in of_network]
-
+    scores = np.array(rows, np.float64).reshape(len(rows), len(columns))
     best = front_of(scores)
     if not len(best):
         return None
 
-    return RecommendedSet(
-        tuple(proposals[row] for row in best), tuple(estimates[row] for row in best), tuple(noises)
-    )
+    return RecommendedSet(tuple(take(proposals, best)), tuple(take(estimates, best)), tuple(noises))
 
 
 def _column(

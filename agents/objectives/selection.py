@@ -20,14 +20,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from archive.agents.acquisition.evolution import Rank, Ranked
+from archive.agents.acquisition.ehvi import LogEhvi, free_boxes
+from archive.agents.acquisition.evolution import Rank, Ranked, best_first
 from archive.agents.base import History, Suggestion
 from archive.agents.constraints.feasibility import SlackModels
-from archive.agents.objectives.ehvi import LogEhvi, free_boxes
 from archive.agents.objectives.front import estimate_front
 from archive.agents.objectives.goals import Goals
 from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate
 from archive.architecture.graph import Architecture
+from archive.architecture.networks import architectures_of, functional_forms, take
 
 if TYPE_CHECKING:
     from archive.agents.bayesopt.model_based import Method
@@ -48,7 +49,7 @@ def choose(
     """
     assert history.goals is not None
     models = ObjectiveModels.fit(method, slacks, history, history.goals, rng)
-    pending = [proposal.architecture for proposal in history.pending]
+    pending = architectures_of(history.pending)
     front, reference = estimate_front(history, models.fitted, posterior=method.repeats)
     # Whether to search for the first result that meets the constraints, by models of measured
     # quantities.
@@ -83,9 +84,8 @@ def _sort(candidates: Sequence[Ranked], rank: Rank) -> list[Ranked]:
     if not candidates:
         return []
 
-    ranks = rank([ranked.candidate.architecture for ranked in candidates])
-    order = np.argsort(-ranks, kind="stable")
-    return [Ranked(candidates[row].candidate, float(ranks[row])) for row in order]
+    ranks = rank(architectures_of(candidates))
+    return best_first(map(Ranked.with_rank, candidates, ranks.tolist()))
 
 
 @dataclass(frozen=True)
@@ -111,11 +111,9 @@ class ObjectiveModels:
         goals: Goals,
         rng: np.random.Generator,
     ) -> ObjectiveModels:
-        """Fit the surrogate of a method to each learnt objective; sources of other tasks inform the
-        first one.
-        """
+        """Fit the surrogate of a method to each learnt objective; sources inform the first one."""
         scores = goals.scores(history.usable)
-        networks = [observation.architecture.functional for observation in history.usable]
+        networks = history.inputs
         fitted = {}
         for position in goals.learnt:
             rows = np.flatnonzero(np.isfinite(scores[:, position]))
@@ -125,25 +123,24 @@ class ObjectiveModels:
                 # Only the first objective is projected to whole trainings.
                 variances = history.variances[rows]
 
-            inputs = [networks[row] for row in rows]
+            inputs = take(networks, rows)
             fitted[position] = surrogate.fit(inputs, scores[rows, position], rng, variances)
 
         return cls(goals, fitted, SlackModels.fit(slacks, history, rng))
 
     def hallucinate(self, architectures: Sequence[Architecture]) -> ObjectiveModels:
-        """Return the models conditioned on fantasies of these networks; see
-        `Fitted.hallucinate`.
-        """
-        functional = [architecture.functional for architecture in architectures]
-        fitted = {
-            position: model.hallucinate(functional) for position, model in self.fitted.items()
-        }
+        """Return the models conditioned on fantasies of networks; see `Fitted.hallucinate`."""
+        functional = functional_forms(architectures)
+        fitted = {}
+        for position, model in self.fitted.items():
+            fitted[position] = model.hallucinate(functional)
+
         return replace(self, fitted=fitted, slacks=self.slacks.hallucinate(functional))
 
     def posteriors(self, architectures: Sequence[Architecture]) -> list[Posterior | Array]:
         """Return the arguments of `LogEhvi`: posteriors in score units, values if known."""
         values = self.goals.known_scores(architectures)
-        functional = [architecture.functional for architecture in architectures]
+        functional = functional_forms(architectures)
         posteriors: list[Posterior | Array] = []
         for position in range(len(self.goals.objectives)):
             if position in self.fitted:
@@ -171,7 +168,7 @@ class ObjectiveModels:
         out.
         """
         probable = self.feasible(architectures) >= np.log(0.5)
-        architectures = [architectures[row] for row in np.flatnonzero(probable).tolist()]
+        architectures = take(architectures, np.flatnonzero(probable))
         if not architectures:
             return np.empty((0, len(self.goals.objectives)))
 

@@ -55,9 +55,7 @@ def proxies_of(
 
 
 def basis_of(table: ProxyTable | None) -> dict[str, Any]:
-    """Return the entry of a basis that identifies the proxies of a history; empty without
-    proxies.
-    """
+    """Return the entry of a basis that identifies the proxies of a history, empty without any."""
     if table is None:
         return {}
 

@@ -14,9 +14,8 @@ proposal computes one row instead of hundreds.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain
 from threading import Lock
 from typing import Any, final
 
@@ -26,9 +25,10 @@ from numpy.typing import NDArray
 from archive.agents.acquisition.listing import Listing, Vectors
 from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
+from archive.architecture.networks import networks_by_key
 from archive.kernels.base import Components, Distance
 from archive.kernels.features import l1_blocks
-from archive.kernels.features.embedding import EmbeddedDistance, FeatureDistance
+from archive.kernels.features.embedding import EmbeddedDistance, FeatureDistance, features_of
 from archive.kernels.features.l1_blocks import BlockPart
 from archive.kernels.gram import Gram
 
@@ -58,15 +58,15 @@ class CachedDistances:
         listing: Listing | None = None,
         most_bytes: int = MOST_BYTES,
     ) -> None:
-        """Start with an empty cache."""
         self.kinds = tuple(distances)
         self.listing = listing or Listing(())
         self.components = sum(len(kind.components) for kind in self.kinds)
         # Room for all members, and for as many other networks.
         most = max(8192, 2 * len(self.listing))
-        self.grams = [
-            Gram(kind, max_networks=most, prepare=self._prepare(kind)) for kind in self.kinds
-        ]
+        self.grams = []
+        for kind in self.kinds:
+            self.grams.append(Gram(kind, max_networks=most, prepare=self._prepare(kind)))
+
         # Rows of members come from vectors of features if all distances have features, else from
         # the distances.
         self._featured = tuple(kind for kind in self.kinds if isinstance(kind, FeatureDistance))
@@ -103,7 +103,7 @@ class CachedDistances:
         return partial(self.listing.prepare, kind) if isinstance(kind, FeatureDistance) else None
 
     def _columns(self, networks: Sequence[Architecture]) -> slice | NDArray[np.int64] | None:
-        positions = [self.listing.position.get(network.key, -1) for network in networks]
+        positions = self._positions(networks)
         columns = np.array(positions, np.int64)
         if (columns < 0).any():
             return None
@@ -112,16 +112,21 @@ class CachedDistances:
         return slice(positions[0], positions[-1] + 1) if (np.diff(columns) == 1).all() else columns
 
     def _member_rows(self, networks: Sequence[Architecture]) -> list[NDArray[np.float32]]:
-        new = {network.key: network for network in networks if network.key not in self._rows}
-        inside = [key for key in new if key in self.listing.position] if self._laid_out else []
-        if inside:
-            self._keep(
-                inside, self._member_distances([self.listing.position[key] for key in inside])
-            )
+        new = networks_by_key(networks, self._rows)
+        if self._laid_out:
+            inside = {}
+            for key in new:
+                if key in self.listing.position:
+                    inside[key] = self.listing.position[key]
 
-        outside = [key for key in new if key not in inside]
-        if outside:
-            self._keep(outside, self._to_members([new[key] for key in outside]))
+            if inside:
+                self._keep(inside, self._member_distances(list(inside.values())))
+
+            for key in inside:
+                del new[key]
+
+        if new:
+            self._keep(new, self._to_members(list(new.values())))
 
         for network in networks:
             self._rows.move_to_end(network.key)
@@ -131,9 +136,10 @@ class CachedDistances:
 
         return [self._rows[network.key] for network in networks]
 
-    def _keep(self, keys: Sequence[str], block: Array) -> None:
+    def _keep(self, keys: Iterable[str], block: Array) -> None:
         rounded = block.astype(np.float32)
-        self._rows.update((key, rounded[:, column].copy()) for column, key in enumerate(keys))
+        for column, key in enumerate(keys):
+            self._rows[key] = rounded[:, column].copy()
 
     def _member_distances(self, rows: Sequence[int]) -> Array:
         stack = np.zeros((self.components, len(rows), len(self.listing)))
@@ -148,8 +154,7 @@ class CachedDistances:
         if not self._laid_out:
             return self._compute(networks, self.listing.members)
 
-        parts = chain.from_iterable(self._rows_of(kind, networks) for kind in self._featured)
-        for out, part in zip(stack, parts, strict=True):
+        for out, part in zip(stack, self._rows_of(networks), strict=True):
             if part is None:
                 return self._compute(networks, self.listing.members)
 
@@ -157,12 +162,11 @@ class CachedDistances:
 
         return stack
 
-    def _rows_of(
-        self, kind: FeatureDistance, networks: Sequence[Architecture]
-    ) -> Iterator[BlockPart | None]:
-        features = [self.listing.prepare(kind, network).features for network in networks]
-        for c, vectors in enumerate(self.listing.vectors(kind)):
-            yield vectors.rows_of([part[c] for part in features])
+    def _rows_of(self, networks: Sequence[Architecture]) -> Iterator[BlockPart | None]:
+        for kind in self._featured:
+            prepared = [self.listing.prepare(kind, network) for network in networks]
+            for c, vectors in enumerate(self.listing.vectors(kind)):
+                yield vectors.rows_of(features_of(prepared, c))
 
     def _compute(
         self, first: Sequence[Architecture], second: Sequence[Architecture] | None

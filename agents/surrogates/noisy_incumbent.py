@@ -36,6 +36,7 @@ import numpy as np
 
 from archive.agents.surrogates.base import Array, Fitted, Posterior
 from archive.architecture.graph import Architecture
+from archive.architecture.networks import network_keys
 
 
 @final
@@ -67,7 +68,7 @@ class NoisyIncumbent(Fitted):
         if len(architectures) == 0:
             return self
 
-        keys = {network.key for network in self.networks}
+        keys = set(network_keys(self.networks))
         added = (network for network in architectures if network.key not in keys)
         return NoisyIncumbent(self.fitted.hallucinate(architectures), (*self.networks, *added))
 

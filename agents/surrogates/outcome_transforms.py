@@ -219,7 +219,6 @@ class CompressBelowMedian(OutcomeTransform):
     name = "compress-below-median"
 
     def __init__(self, noise_of_scores: bool = False) -> None:
-        """Keep the setting."""
         self.noise_of_scores = noise_of_scores
 
     def learn(self, scores: Array) -> Scale:
@@ -244,7 +243,6 @@ class LogRegret(OutcomeTransform):
     name = "log-regret"
 
     def __init__(self, best: float | None = None) -> None:
-        """Keep the incumbent's score."""
         self.best = best
 
     def learn(self, scores: Array) -> Scale:

@@ -54,7 +54,6 @@ class RandomForest(Surrogate):
     def __init__(
         self, encoding: str | EmbeddedDistance, trees: int = 100, features: float = 5 / 6
     ) -> None:
-        """Check the settings."""
         source = kernels.get(encoding) if isinstance(encoding, str) else encoding
         if not isinstance(source, EmbeddedDistance):
             raise UsageError(f"a random forest needs a kernel with features, got {source.name}")

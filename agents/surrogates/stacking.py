@@ -27,7 +27,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import final
 
 import numpy as np
@@ -36,7 +35,9 @@ from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate
 from archive.agents.surrogates.gp.coregionalised import CoregionalisedGP, FittedCoregionalisedGP
 from archive.agents.surrogates.gp.distance import DistanceGP
 from archive.agents.surrogates.gp.fitted import FittedGP
+from archive.agents.surrogates.outcome_transforms import Scale
 from archive.architecture.graph import Architecture
+from archive.architecture.networks import take
 from archive.errors import UsageError
 
 Member = DistanceGP | CoregionalisedGP
@@ -67,7 +68,6 @@ class StackedGP(Surrogate):
     """
 
     def __init__(self, members: Sequence[Member], prior: float = 1.0) -> None:
-        """Check the arguments."""
         self.members = tuple(members)
         self.prior = prior
         if not self.members:
@@ -111,23 +111,34 @@ class FittedStackedGP(Fitted):
     ) -> FittedStackedGP:
         """Drop members of negligible weight and renormalise the weights of the others."""
         kept = np.flatnonzero(stacking >= min(LEAST_WEIGHT, float(stacking.max()))).tolist()
-        heavy = tuple(members[member] for member in kept)
-        weights = np.concatenate(
-            [np.full(members[index].sets, stacking[index] / members[index].sets) for index in kept]
-        )
+        heavy = tuple(take(members, kept))
+        sets = [member.sets for member in heavy]
+        weights = np.repeat(stacking[kept] / sets, sets)
         return cls(heavy, weights / weights.sum(), stacking)
 
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
         """See `Fitted.posterior`."""
-        parts = [member.posterior(architectures, joint=joint) for member in self.members]
-        covariances = [part.covariances for part in parts if part.covariances is not None]
+        means = []
+        variances = []
+        best = []
+        covariances = []
+        scales: list[Scale] = []
+        for member in self.members:
+            part = member.posterior(architectures, joint=joint)
+            means.append(part.means)
+            variances.append(part.variances)
+            best.append(part.best)
+            scales += part.scales
+            if part.covariances is not None:
+                covariances.append(part.covariances)
+
         return Posterior(
-            means=np.concatenate([part.means for part in parts]),
-            variances=np.concatenate([part.variances for part in parts]),
-            best=np.concatenate([part.best for part in parts]),
+            means=np.concatenate(means),
+            variances=np.concatenate(variances),
+            best=np.concatenate(best),
             covariances=np.concatenate(covariances) if joint else None,
             weights=self.weights,
-            scales=tuple(chain.from_iterable(part.scales for part in parts)),
+            scales=tuple(scales),
         )
 
     def noises(self) -> Array:
@@ -167,15 +178,13 @@ class FittedStackedGP(Fitted):
                 "observations cannot be added to a stacked GP with members that use source studies"
             )
 
-        return replace(
-            self, members=tuple(member.observe(architectures, scores) for member in without_sources)
-        )
+        observed = tuple(member.observe(architectures, scores) for member in without_sources)
+        return replace(self, members=observed)
 
     def hallucinate(self, architectures: Sequence[Architecture]) -> FittedStackedGP:
         """See `Fitted.hallucinate`. Each member is conditioned on its own means."""
-        return replace(
-            self, members=tuple(member.hallucinate(architectures) for member in self.members)
-        )
+        members = tuple(member.hallucinate(architectures) for member in self.members)
+        return replace(self, members=members)
 
 
 def loo_log_densities(members: Sequence[FittedMember], scores: Array) -> Array:

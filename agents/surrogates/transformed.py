@@ -39,7 +39,6 @@ class OutcomeTransformed(Surrogate):
     """
 
     def __init__(self, surrogate: Surrogate, transform: OutcomeTransform) -> None:
-        """Keep the arguments."""
         self.surrogate = surrogate
         self.transform = transform
 
@@ -110,7 +109,6 @@ class SourceResidual(Surrogate):
         transform: OutcomeTransform,
         source_models: Sequence[SourceModel],
     ) -> None:
-        """Keep the arguments."""
         self.surrogate = surrogate
         self.transform = transform
         self.source_models = tuple(source_models)

@@ -1,3 +1,1 @@
-"""Transfer from other tasks: eligible source studies, models of source tasks, and reports of their
-contribution.
-"""
+"""Transfer from other tasks: eligible source studies, their models, and their contribution."""

@@ -62,7 +62,7 @@ def check_sources(
 
         return [other.name for other in _with_one_objective(study, eligible)]
 
-    studies = [archive.studies.get(name) for name in sources]
+    studies = list(map(archive.studies.get, sources))
     for source in studies:
         if source.name == study.name:
             raise UsageError(f"the study {source.name!r} cannot start warm from itself")
@@ -72,7 +72,7 @@ def check_sources(
                 f"{study.name!r} cannot start warm from the study {source.name!r}: {reason}"
             )
 
-    recorded = [archive.studies.get(name) for name in archive.studies.sources(study.name)]
+    recorded = list(map(archive.studies.get, archive.studies.sources(study.name)))
     _check_pairs(study, recorded, studies)
     return list(sources)
 

@@ -1,5 +1,4 @@
-"""Pooled transfer: one surrogate trained on the evaluations of a task and of its sources, as a
-baseline.
+"""Pooled transfer, a baseline: one surrogate for the evaluations of a task and its sources.
 
 | symbol | meaning                                                                     | shape  |
 |--------|-----------------------------------------------------------------------------|--------|
@@ -22,11 +21,13 @@ import numpy as np
 
 from archive.agents.acquisition.candidate_generators import CandidateGenerator
 from archive.agents.base import History, Suggestion
+from archive.agents.observations import scores_of
 from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate
 from archive.agents.surrogates.transformed import OutcomeTransformed
 from archive.agents.transfer.source_model import group_sources
 from archive.agents.transfer.source_tasks import too_little
 from archive.architecture.graph import Architecture
+from archive.architecture.networks import architectures_of, functional_forms
 from archive.spaces.base import Space
 
 FIRST = 5
@@ -43,7 +44,6 @@ class PooledSources:
     """
 
     def __init__(self, space: Space, surrogate: OutcomeTransformed) -> None:
-        """Keep the arguments."""
         self.space = space
         self.surrogate = surrogate
 
@@ -59,7 +59,7 @@ class PooledSources:
         missing = FIRST - len(history.usable) - len(history.pending)
 
         def rank(candidates: Sequence[Architecture]) -> Array:
-            return model.posterior([network.functional for network in candidates]).mean
+            return model.posterior(functional_forms(candidates)).mean
 
         ranked = generator.candidates(history, rank, min(missing, n), rng) if missing > 0 else []
         suggestions = []
@@ -89,8 +89,8 @@ class PooledSources:
                 continue
 
             observations = group.sample()
-            scores = np.array([observed.score for observed in observations], np.float64)
-            networks += [observed.architecture.functional for observed in observations]
+            scores = scores_of(observations)
+            networks += functional_forms(architectures_of(observations))
             values.append(self.surrogate.transform.learn(scores).standardise(scores))
 
         return networks, np.concatenate(values) if values else np.empty(0)
@@ -109,7 +109,6 @@ class PooledSurrogate(Surrogate):
     def __init__(
         self, surrogate: Surrogate, networks: tuple[Architecture, ...], values: Array
     ) -> None:
-        """Keep the arguments."""
         self.surrogate = surrogate
         self.networks = networks
         self.values = values

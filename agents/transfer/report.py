@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from archive.agents.observations import is_score
@@ -72,7 +73,7 @@ def read_contributions(archive: Archive, name: str) -> list[Contribution]:
         same = same_task(study, other.task, other.protocol, other.space)
         based = 0
         if same or source in usable:
-            based = sum(_is_based(proposal, source) for proposal in proposals)
+            based = sum(map(partial(_is_based, source), proposals))
 
         couplings = _couplings(proposals, source)
         rows.append(
@@ -96,7 +97,7 @@ def _same_task(study: Study, evaluation: Evaluation) -> bool:
     return same_task(study, evaluation.task, evaluation.protocol, evaluation.architecture.space)
 
 
-def _is_based(proposal: Proposal, source: str) -> bool:
+def _is_based(source: str, proposal: Proposal) -> bool:
     """Whether a proposal read a source, and no estimate of its correlation is 0."""
     read = proposal.based_on.get("observations", ())
     couplings = proposal.based_on.get("coupling", {})
@@ -126,4 +127,5 @@ def _rank(of_source: Sequence[Evaluation], of_study: Sequence[Evaluation]) -> in
     if not scores:
         return None
 
-    return 1 + sum(evaluation.score > max(scores) for evaluation in of_study)
+    best_score = max(scores)
+    return 1 + sum(evaluation.score > best_score for evaluation in of_study)

@@ -1,5 +1,4 @@
-"""A Gaussian process fitted once to a source task; its posterior is the prior of a target task's
-GP.
+"""A Gaussian process fitted to a source task: its posterior is the prior for a target task.
 
 | symbol | meaning                                                              | shape  |
 |--------|----------------------------------------------------------------------|--------|
@@ -31,6 +30,7 @@ from numpy.typing import NDArray
 from archive.agents.acquisition.listing import Listing, members_of
 from archive.agents.base import History, Observation, SourceStudy
 from archive.agents.bayesopt.portfolio_members import MemberModel
+from archive.agents.observations import scores_of
 from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.distance_cache import CachedDistances
 from archive.agents.surrogates.gp.coregionalised import SourcePosterior
@@ -39,6 +39,7 @@ from archive.agents.surrogates.stacking import loo_log_densities, stacking_weigh
 from archive.agents.transfer.cell_vocabulary import translate
 from archive.agents.transfer.source_tasks import too_little
 from archive.architecture.graph import Architecture
+from archive.architecture.networks import functional_forms, network_keys, take
 from archive.errors import NumericalError
 from archive.spaces.base import Space
 
@@ -96,12 +97,11 @@ class SourceGroup:
         if len(observations) <= MOST:
             return observations
 
-        scores = [-self.sign * observed.score for observed in observations]
-        order = np.argsort(scores, kind="stable")
+        order = np.argsort(-self.sign * scores_of(observations), kind="stable")
         # A fixed seed: the same sources give the same model for every agent.
         others = np.random.default_rng(0).permutation(order[MOST // 2 :])[: MOST - MOST // 2]
         rows = sorted([*order[: MOST // 2].tolist(), *others.tolist()])
-        return [observations[row] for row in rows]
+        return take(observations, rows)
 
 
 def group_sources(sources: Sequence[SourceStudy]) -> list[SourceGroup]:
@@ -110,7 +110,7 @@ def group_sources(sources: Sequence[SourceStudy]) -> list[SourceGroup]:
     for source in sources:
         groups.setdefault((source.task, source.protocol, source.space), []).append(source)
 
-    return [SourceGroup(tuple(together)) for together in groups.values()]
+    return list(map(SourceGroup, map(tuple, groups.values())))
 
 
 def learn(group: SourceGroup, space: Space, models: Sequence[MemberModel]) -> list[SourceGP]:
@@ -127,9 +127,9 @@ def learn(group: SourceGroup, space: Space, models: Sequence[MemberModel]) -> li
     common = group.space != space.name
     observations = group.sample()
     networks = [_translate(observed.architecture, common) for observed in observations]
-    scores = group.sign * np.array([observed.score for observed in observations], np.float64)
+    scores = group.sign * scores_of(observations)
     listed = members_of(space) if all(model.cheap for model in models) else None
-    members = None if listed is None else [member.functional for member in listed]
+    members = None if listed is None else functional_forms(listed)
     if common:
         models = _in_common(models, members)
 
@@ -169,7 +169,6 @@ class SourceGP:
         common: bool,
         everywhere: Sequence[Architecture],
     ) -> None:
-        """Keep the arguments."""
         self.group = group
         self.fitted = fitted
         self.weight = weight
@@ -221,7 +220,7 @@ class SourceGP:
     def _places(self, networks: Sequence[Architecture]) -> Places:
         """Return the positions of networks in the cache, or the networks if one is missing."""
         cached = self._position
-        positions = np.array([cached.get(network.key, -1) for network in networks], np.int64)
+        positions = np.array([cached.get(key, -1) for key in network_keys(networks)], np.int64)
         if (positions < 0).any() or not len(positions):
             return networks
 
@@ -253,7 +252,8 @@ class SourceGP:
 
     @cached_property
     def _position(self) -> dict[str, int]:
-        return {network.key: row for row, network in enumerate(self._everywhere)}
+        keys = network_keys(self._everywhere)
+        return dict(zip(keys, range(len(keys)), strict=True))
 
     @cached_property
     def _half_values(self) -> Array:

@@ -114,14 +114,17 @@ def too_little(*sources: SourceStudy) -> str | None:
 
 def _sources(evaluations: Sequence[Evaluation]) -> list[SourceStudy]:
     """Return the source studies of one task, protocol and space."""
-    of_study: dict[str, list[Observation]] = {
-        str(evaluation.study): [] for evaluation in evaluations
-    }
+    of_study: dict[str, list[Observation]] = {}
+    for evaluation in evaluations:
+        of_study.setdefault(str(evaluation.study), [])
+
     for evaluation in without_copies(evaluations):
         of_study[str(evaluation.study)].append(observation(evaluation, evaluation.score))
 
     first = evaluations[0]
     where = (first.task, first.protocol, first.architecture.space)
-    return [
-        SourceStudy(name, *where, tuple(observations)) for name, observations in of_study.items()
-    ]
+    sources = []
+    for name, observations in of_study.items():
+        sources.append(SourceStudy(name, *where, tuple(observations)))
+
+    return sources

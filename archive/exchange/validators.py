@@ -14,7 +14,7 @@ from typing import Any
 
 from archive.constraints import OPERATORS
 from archive.errors import UsageError
-from archive.queue.successive_halving import Rungs
+from archive.rungs import Rungs
 
 CLAIM_OWN = frozenset(["at", "token"])
 """Properties of a claim that are not exported with it: its time is a field, and its token is a

@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.database.user_query import QueryResult
-from archive.queries import contributions, hypervolume
+from archive.objectives.pareto import find_front
+from archive.queries import contributions
 from archive.queries.lineage import lineage
 from archive.store import result_columns
 from archive.store.properties import METRIC
@@ -242,7 +243,7 @@ def _frontier(group: Sequence[StudyResults], params: Parameters, names: Sequence
     usable = np.flatnonzero([value is not None and not math.isnan(value) for value in amounts])
     costs = np.array([amounts[index] for index in usable], np.float64)
     scores = values[usable] * _sign(group, params)
-    for point in hypervolume.find_front(costs, scores):
+    for point in find_front(costs, scores):
         same = usable[(costs == costs[point]) & (scores == scores[point])]
         first = min(columns["architecture"][row] for row in same)
         yield *places, first, float(values[usable[point]]), amounts[usable[point]]

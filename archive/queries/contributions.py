@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from archive.database.user_query import QueryResult
-from archive.store.records import sign
+from archive.objectives import sign
 
 COLUMNS = ["study", "agent", "used", "proposals", "points", "mean_points", "best_point"]
 

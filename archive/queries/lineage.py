@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archive.database.user_query import QueryResult, run_query
 from archive.errors import QueryError
+from archive.objectives import sign
 from archive.queries import catalogue
 from archive.store import result_columns
 from archive.store.properties import METRIC
-from archive.store.records import sign
 from archive.store.studies import studies
 
 if TYPE_CHECKING:

@@ -28,7 +28,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from archive.database.statements import lock as lock_nodes
 from archive.queue import leases
 from archive.queue.leases import Change
-from archive.queue.successive_halving import RungResult, Rungs, RungStanding, RungStudy, rank
+from archive.queue.successive_halving import RungResult, RungStanding, RungStudy, rank
+from archive.rungs import Rungs
 from archive.store.properties import from_json, proposal_id, study_of
 from archive.store.records import Constraint, State
 

@@ -32,125 +32,16 @@ a kill cannot lose it (`archive.queue.promotions`).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from archive.constraints import violation
-from archive.errors import UsageError
 from archive.queue.leases import Change
+from archive.rungs import Rungs
 from archive.store.properties import number_of
-from archive.store.records import Constraint, Result, State, Study
-
-REDUCTION = 3
-"""Default reduction: one of this many proposals is promoted."""
-
-_MOST_RUNGS = 64
-"""Largest number of rungs: each is at least twice as long as the one below, and no training is long
-enough for more."""
-_LARGEST_SHOWN = 10**9
-
-
-@dataclass(frozen=True)
-class Rungs:
-    """The rungs of a study.
-
-    Attributes:
-        epochs: Increasing epoch counts at which trainings pause; the last is the whole
-            protocol's.
-        reduction: One of this many proposals is promoted from each rung.
-    """
-
-    epochs: tuple[int, ...]
-    reduction: int = REDUCTION
-
-    def __post_init__(self) -> None:
-        """Validate the rungs."""
-        if (
-            len(self.epochs) < 2
-            or self.epochs[0] < 1
-            or list(self.epochs) != sorted(set(self.epochs))
-        ):
-            shown = ", ".join(map(str, self.epochs))
-            raise UsageError(
-                f"rungs must be at least two increasing numbers of epochs, got {shown}"
-            )
-
-        if self.reduction < 2:
-            raise UsageError(f"the reduction of rungs must be at least 2, got {self.reduction}")
-
-    @classmethod
-    def below(cls, whole: int, epochs: Sequence[int], reduction: int = REDUCTION) -> Rungs:
-        """Return rungs at these epochs and at the end of a training of `whole` epochs.
-
-        Raises:
-            UsageError: They do not increase, or reach beyond the whole.
-        """
-        if epochs and epochs[-1] > whole:
-            raise UsageError(
-                f"rungs must not reach beyond the protocol's {whole} epochs, got {epochs[-1]}"
-            )
-
-        return cls((*epochs, *([] if epochs and epochs[-1] == whole else [whole])), reduction)
-
-    @classmethod
-    def geometric(cls, whole: int, count: int, reduction: int = REDUCTION) -> Rungs:
-        """Return `count` rungs, each `reduction` times as long as the one below, the last one of
-        `whole` epochs.
-
-        Raises:
-            UsageError: There are fewer than two, or the training is too short for this many.
-        """
-        if count < 2:
-            raise UsageError(
-                "there must be at least 2 rungs, or epochs in increasing order "
-                f"such as 2,6, got {count}"
-            )
-
-        # A power with thousands of digits is not computed.
-        shortest = reduction ** (count - 1) if count <= _MOST_RUNGS else None
-        if shortest is None or whole < shortest:
-            needed = (
-                f"{reduction}^{count - 1}"
-                if shortest is None or shortest > _LARGEST_SHOWN
-                else str(shortest)
-            )
-            raise UsageError(
-                f"{count} rungs, reduced by {reduction} each, need {needed} epochs, got {whole}: "
-                "choose fewer rungs, "
-                f"{'a smaller reduction, ' if reduction > 2 else ''}or a protocol of more epochs"
-            )
-
-        return cls(
-            tuple(round(whole / reduction**below) for below in range(count - 1, -1, -1)), reduction
-        )
-
-    @classmethod
-    def of(cls, config: Mapping[str, Any]) -> Rungs | None:
-        """Return the rungs of a study's configuration; None for a study without rungs.
-
-        Raises:
-            UsageError: The configuration holds no valid rungs.
-        """
-        rungs = config.get("rungs")
-        if rungs is None:
-            return None
-
-        try:
-            return cls(tuple(map(int, rungs["epochs"])), int(rungs["reduction"]))
-        except (TypeError, KeyError, ValueError):
-            raise UsageError(
-                f"the study's rungs must be epochs and a reduction, got {rungs!r}"
-            ) from None
-
-    def as_config(self) -> dict[str, Any]:
-        """Return the entry `rungs` of a study's configuration."""
-        return {"epochs": list(self.epochs), "reduction": self.reduction}
-
-    def describe(self) -> str:
-        """Return a description of the rungs."""
-        return f"{', '.join(map(str, self.epochs))} epochs, one of {self.reduction} continues"
+from archive.store.records import Constraint, Result, State
 
 
 @dataclass(frozen=True)
@@ -282,12 +173,6 @@ class RungResult:
         """
         missing = len(study.constraints) * len(self.before) - len(self.constrained)
         return [*[math.nan] * missing, *self.constrained]
-
-
-def epochs_of(study: Study, rung: int) -> int | None:
-    """Return the number of epochs up to a rung; None means the whole training."""
-    rungs = Rungs.of(study.config)
-    return None if rungs is None or rung >= len(rungs.epochs) - 1 else rungs.epochs[rung]
 
 
 def promotable(

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from archive.agents.recommendation import Recommendation, of_study
+from archive.objectives import COST_METRICS
 from archive.plots.data.curves import evenly, rank_rows
 from archive.plots.data.results import RecordedResults, read
-from archive.queries.hypervolume import ParetoSet, pareto_set
+from archive.queries.pareto import ParetoSet, pareto_set
 from archive.queries.proposals import REASONS_OF_STUDY
-from archive.queue.successive_halving import Rungs
-from archive.store.metric_names import COST_METRICS
+from archive.rungs import Rungs
 from archive.store.properties import METRIC, proposal_id
 from archive.store.protocol_names import ProtocolName
 from archive.store.records import Evaluation, State

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from archive.constraints import parse as parse_constraint
 from archive.errors import UnknownNameError, UsageError
-from archive.store.metric_names import direction_of, parse
+from archive.objectives import direction_of, parse
 from archive.store.protocol_names import DEFAULT_RECIPE, ProtocolName, check_word
 
 if TYPE_CHECKING:
@@ -306,7 +306,7 @@ def _rungs(
     text = options.rungs
     reduction = options.reduction
     if stored is not None and (text is None) != (reduction is None):
-        from archive.queue.successive_halving import Rungs
+        from archive.rungs import Rungs
 
         # One of the two options was left out: the study supplies it.
         rungs = Rungs.of(stored.config)
@@ -320,7 +320,7 @@ def _rungs(
 
         return {}
 
-    from archive.queue.successive_halving import REDUCTION, Rungs
+    from archive.rungs import REDUCTION, Rungs
     from archive.trainer.tasks.registry import TrainingProtocol
 
     if not isinstance(protocol, TrainingProtocol):

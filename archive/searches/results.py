@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import starmap
 from typing import TYPE_CHECKING, Literal
 
-from archive.store.records import sign
+from archive.objectives import sign
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -305,7 +305,7 @@ def pareto_item(snapshot: Snapshot) -> ParetoItem | None:
     if not snapshot.study.further:
         return None
 
-    from archive.queries.hypervolume import pareto_set
+    from archive.queries.pareto import pareto_set
 
     pareto = pareto_set(snapshot)
     if pareto is None:

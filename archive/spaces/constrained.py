@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from archive.architecture.graph import Architecture
 from archive.architecture.texts import to_text
-from archive.constraints import Constraint, KnownCost, compute_cost
+from archive.constraints import Constraint, KnownCost, compute_cost, violations
 from archive.errors import InfeasibleError, InvalidArchitectureError
 from archive.spaces.base import Mutation, Space
 from archive.spaces.decisions import Decisions
@@ -97,12 +97,12 @@ class ConstrainedSpace(Space):
 
     def violations(self, architectures: Sequence[Architecture]) -> Array:
         """Return d of networks of the whole space: (m,) float64."""
-        total = np.zeros(len(architectures))
+        quantities = []
         for constraint in self.constraints:
             costs = compute_cost(self._costs, constraint.name, architectures)
-            total += list(map(constraint.violation, costs.tolist()))
+            quantities.append((constraint, costs))
 
-        return total
+        return violations(quantities, len(architectures))
 
     def validate(self, architecture: Architecture) -> None:
         """Check that an architecture is a member.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from archive import runtime
 from archive.database import messages
 from archive.errors import UnknownNameError, UsageError
+from archive.objectives import sign
 from archive.store import result_columns
 from archive.store.architectures import Architectures, batched
 from archive.store.properties import (
@@ -26,7 +27,7 @@ from archive.store.properties import (
     study_of,
     task_id,
 )
-from archive.store.records import Direction, Evaluation, Result, State, sign
+from archive.store.records import Direction, Evaluation, Result, State
 from archive.store.result_columns import StudyResults
 from archive.store.studies.rows import COLUMNS
 from archive.values import whole_number

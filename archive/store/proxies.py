@@ -5,6 +5,15 @@
 A source is one set of definitions: `archive.trainer.proxies`, or a published table. Scores
 of different sources are not comparable, so readers use one source at a time. Scores of a network
 are stored once and shared by all studies of the task.
+
+| module                               | use                                                    |
+|--------------------------------------|--------------------------------------------------------|
+| `archive.trainer.proxies`            | definitions, and their measurement                     |
+| `archive.trainer.daemon.proxy_measurer` | measurement by a trainer, beside its trials         |
+| `archive.searches.trainers`          | networks of a search that are to be measured           |
+| `archive.exchange.importers.proxies` | import of published scores                             |
+| `archive.agents.proxies`             | features of a surrogate, and initial designs           |
+| `archive.cli.architecture.proxies`   | the command that measures networks of a task           |
 """
 
 from __future__ import annotations
@@ -127,8 +136,7 @@ class ProxyScores:
     def add(
         self, task: str, protocol: str, source: str, scores: Mapping[str, Mapping[str, float]]
     ) -> None:
-        """Store scores of networks that the archive has; stored scores of the same source do not
-        change.
+        """Store scores of networks; stored scores of the same source do not change.
 
         Each batch is one transaction. A repeated call changes nothing.
 
@@ -154,9 +162,7 @@ class ProxyScores:
     def of_networks(
         self, task: str, protocol: str, source: str, keys: Iterable[str]
     ) -> dict[str, dict[str, float | None]]:
-        """Return the scores of networks from a source by key, None where undefined; networks
-        without are left out.
-        """
+        """Return the scores of networks from a source by key; None where a score is undefined."""
         node_id = task_id(task, protocol)
         scores = dict[str, dict[str, float | None]]()
         for part in batched(sorted(set(keys)), BATCH):
@@ -167,10 +173,7 @@ class ProxyScores:
         return scores
 
     def of_architecture(self, key: str) -> list[dict[str, Any]]:
-        """Return the scores of a network:
-
-        `task`, `protocol`, `source`, `proxy` and `score`, None where undefined.
-        """
+        """Return the rows `task`, `protocol`, `source`, `proxy`, `score` (or None) of a network."""
         rows = self._connection.read(partial(_rows, query=OF_ARCHITECTURE, parameters={"key": key}))
         scores: list[dict[str, Any]] = []
         for row in rows:
@@ -193,8 +196,7 @@ class ProxyScores:
         source: str | None = None,
         until: int | None = None,
     ) -> ProxyTable | None:
-        """Return the scores of the networks of a space on a task, from the source with the most
-        networks.
+        """Return the scores of a space's networks on a task, from the source with the most.
 
         The table is read again only after scores were added through this class.
 

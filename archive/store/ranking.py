@@ -22,9 +22,10 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from archive.store.records import Objective, State, sign
+from archive.objectives import sign
+from archive.objectives.pareto import Array, front_of
+from archive.store.records import Objective, State
 from archive.store.snapshots import ranked, violation_of
 
 if TYPE_CHECKING:
@@ -82,32 +83,38 @@ def _mean(values: Sequence[float]) -> float:
     return math.fsum(finite) / len(finite)
 
 
-Array = NDArray[np.float64]
-
-
 def pareto_front(snapshot: Snapshot) -> list[ProposalView]:
     """Return P of a study's whole trainings, the best in the first objective first.
 
     Replicates are represented by their first evaluation, with the mean values.
     """
-    complete = (view for view in snapshot.proposals if view.state is State.COMPLETE)
-    views, scores = scored(snapshot.study, dict(averaged(complete)).values())
+    views, scores = scored_results(snapshot)
     return [views[index] for index in front_of(scores)]
+
+
+def scored_results(snapshot: Snapshot) -> tuple[list[ProposalView], Array]:
+    """Return the means of a study's whole trainings by `scored`."""
+    complete = (view for view in snapshot.proposals if view.state is State.COMPLETE)
+    return scored(snapshot.study, dict(averaged(complete)).values())
 
 
 def scored(study: Study, means: Iterable[ProposalView]) -> tuple[list[ProposalView], Array]:
     """Return the results that meet the constraints and have all objectives, and their scores Y."""
-    met = (view for view in means if not violation_of(study, view))
     views = []
     rows = []
-    for view in met:
+    for view in means:
         values = values_of(view, study.objectives)
-        if values is not None:
+        if values is not None and not violation_of(study, view):
             views.append(view)
             rows.append(values)
 
-    signs = np.array([sign(objective.direction) for objective in study.objectives])
+    signs = signs_of(study.objectives)
     return views, signs * np.array(rows).reshape(len(rows), len(signs))
+
+
+def signs_of(objectives: Sequence[Objective]) -> Array:
+    """Return the factors that make larger values of the objectives better: (M,) float64."""
+    return np.array([sign(objective.direction) for objective in objectives])
 
 
 def values_of(view: ProposalView, objectives: Sequence[Objective]) -> tuple[float, ...] | None:
@@ -121,39 +128,8 @@ def values_of(view: ProposalView, objectives: Sequence[Objective]) -> tuple[floa
     return tuple(finite) if len(finite) == len(values) else None
 
 
-def front_of(scores: Array) -> NDArray[np.int64]:
-    """Return the positions of P among the rows of Y, the best in the first objective first.
-
-    Args:
-        scores: (n, M) float64, larger is better; no NaN.
-
-    Returns:
-        (k,) int64.
-    """
-    front = np.flatnonzero(nondominated(scores))
-    return front[np.argsort(-scores[front, 0], kind="stable")]
-
-
-def nondominated(scores: Array) -> NDArray[np.bool_]:
-    """Return (n,) whether each row is in the Pareto set; of equal rows, the first one only.
-
-    Args:
-        scores: (n, M) float64, larger is better; no NaN.
-    """
-    # Imported here because the command line loads this module, and listing studies needs no such
-    # computation.
-    import moocore
-
-    if not len(scores):
-        return np.zeros(0, np.bool_)
-
-    mask: NDArray[np.bool_] = moocore.is_nondominated(scores, maximise=True, keep_weakly=False)
-    return mask
-
-
 def best_results(snapshot: Snapshot, saved: Collection[str], count: int) -> set[str]:
-    """Return the ids of the best results of a study; with several objectives, of the whole Pareto
-    set.
+    """Return the ids of the best results of a study, the Pareto set included.
 
     Args:
         snapshot: The study with its proposals.
@@ -168,8 +144,5 @@ def best_results(snapshot: Snapshot, saved: Collection[str], count: int) -> set[
     ]
     if not snapshot.study.further:
         return set(best)
-
-    # Imported here because it imports numpy, and `import archive` loads this module.
-    from archive.store.ranking import pareto_front
 
     return {*best, *(view.id for view in pareto_front(snapshot))}

@@ -14,19 +14,15 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal
 
 from archive.constraints import Constraint as Constraint
-from archive.store.metric_names import Direction as Direction
-from archive.store.metric_names import Objective as Objective
+from archive.objectives import Direction as Direction
+from archive.objectives import Objective as Objective
+from archive.objectives import sign
 from archive.values import counted
 
 if TYPE_CHECKING:
     from archive.architecture.graph import Architecture
 
 Curve = Mapping[str, Sequence[float]]
-
-
-def sign(direction: str) -> float:
-    """Return the factor that makes larger values better: 1 or, for `minimise`, -1."""
-    return -1.0 if direction == "minimise" else 1.0
 
 
 StateName = Literal["waiting", "running", "complete", "pruned", "failed"]

@@ -199,7 +199,7 @@ def motifs(network: Architecture) -> list[str]:
                     if past := ways.get(after):
                         skips |= {(ops[first], ops[second], name) for name in past}
 
-    return sorted(map(">".join, skips))
+    return sorted(">".join(names) for names in skips)
 
 
 def parts(text: str) -> list[str]:
@@ -209,17 +209,13 @@ def parts(text: str) -> list[str]:
 
 def feasible(constraints: Iterable[Constraint], columns: Columns) -> list[bool]:
     """Return whether each result meets constraints; the columns of their metrics must be there."""
-    read_metrics = []
+    met = [True] * len(columns["number"])
     for constraint in constraints:
-        read_metrics.append(
-            [constraint.violation(value) == 0.0 for value in columns[METRIC + constraint.name]]
-        )
+        for row, value in enumerate(columns[METRIC + constraint.name]):
+            if constraint.violation(value):
+                met[row] = False
 
-    return (
-        list(map(all, zip(*read_metrics, strict=True)))
-        if read_metrics
-        else [True] * len(columns["number"])
-    )
+    return met
 
 
 def joined(several: Iterable[Columns]) -> Columns:

@@ -30,7 +30,7 @@ from archive.values import counted
 
 if TYPE_CHECKING:
     from archive.api import Archive
-    from archive.queue.successive_halving import Rungs
+    from archive.rungs import Rungs
     from archive.store.records import Study
     from archive.store.snapshots import ProposalView
     from archive.store.studies.deletion import Deletion

@@ -16,7 +16,7 @@ from archive.searches.results import (
 from archive.store.records import StateName
 
 if TYPE_CHECKING:
-    from archive.queue.successive_halving import Rungs
+    from archive.rungs import Rungs
     from archive.store.records import State, Study
     from archive.store.snapshots import ProposalView
 
@@ -216,7 +216,7 @@ def rungs_of(study: Study) -> Rungs | None:
     if study.config.get("rungs") is None:
         return None
 
-    from archive.queue.successive_halving import Rungs
+    from archive.rungs import Rungs
 
     return Rungs.of(study.config)
 

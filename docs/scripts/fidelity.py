@@ -41,7 +41,7 @@ from archive.agents.bayesopt.model_based import ModelBased
 from archive.agents.rungs import ProjectedScore, score_after
 from archive.benchmarks.measurement import significant
 from archive.kernels.gram import Gram
-from archive.queue.successive_halving import REDUCTION, Rungs
+from archive.rungs import REDUCTION, Rungs
 from archive.spaces.base import Space
 from archive.store.records import Evaluation
 from archive.trainer.tasks import registry

@@ -27,7 +27,7 @@ from archive import agents
 from archive.agents.base import Agent, History, Observation
 from archive.agents.bayesopt.model_based import ModelBased
 from archive.architecture.graph import Architecture
-from archive.store.records import sign
+from archive.objectives import sign
 from archive.trainer.tasks import registry
 from archive.trainer.tasks.tabular import TabularTask
 

@@ -37,7 +37,7 @@ from archive.agents.surrogates.gp.fitted import FittedGP
 from archive.agents.surrogates.stacking import loo_log_densities, stacking_weights
 from archive.architecture.codec import from_nasbench201
 from archive.errors import ArchiveError
-from archive.store.records import sign
+from archive.objectives import sign
 from archive.trainer.tasks import registry
 from archive.trainer.tasks.tabular import TabularTask
 

@@ -83,17 +83,11 @@ class CodeKernel(ABC):
 
     @abstractmethod
     def prepare(self, codes: Floats) -> Floats:
-        """Return the kernel's representation of (n, D) codes:
-
-        (n, q) float64, independent of theta.
-        """
+        """Return the kernel's representation of (n, D) codes: (n, q), independent of theta."""
 
     @abstractmethod
     def value(self, theta: Floats, first: Floats, second: Floats | None = None) -> Floats:
-        """Return the covariance of m with n prepared configurations;
-
-        None means the m: (m, n) float64.
-        """
+        """Return the covariance of m with n prepared configurations, or the m: (m, n) float64."""
 
     @abstractmethod
     def prior(self, theta: Floats, prepared: Floats) -> Floats:
@@ -115,7 +109,7 @@ class ArcKernel(CodeKernel):
         self.bounds = np.log([ALPHA, *[OMEGA] * count, *[RHO] * count])
         self._numbers = np.flatnonzero(np.array(choices) == 0)
         self._choices = np.flatnonzero(choices)
-        self._sizes = [size for size in choices if size]
+        self._sizes = list(filter(None, choices))
         self._groups: Integers = np.array(groups)
 
     def prepare(self, codes: Floats) -> Floats:
@@ -167,7 +161,6 @@ class PaddedKernel(CodeKernel):
     """
 
     def __init__(self, groups: Sequence[int], choices: Sequence[int], seed: int) -> None:
-        """Keep the arguments."""
         self.bounds = np.log([ALPHA, *[_BETA] * (max(groups) + 1)])
         self._choices = tuple(choices)
         self._seed = seed
@@ -200,7 +193,6 @@ class LinearKernel(CodeKernel):
     """
 
     def __init__(self, choices: Sequence[int], seed: int) -> None:
-        """Keep the arguments."""
         self.bounds = np.log([ALPHA, ALPHA])
         self._choices = tuple(choices)
         self._seed = seed
@@ -243,11 +235,14 @@ def spread_out(codes: Floats, choices: Sequence[int], seed: int) -> Floats:
             generator = np.random.default_rng([seed, zlib.crc32(row.tobytes())])
             row[absent] = generator.random(absent.sum()) * np.maximum(choices, 1)[absent]
 
-    parts = [
-        # sqrt(1/2): two choices are at distance 1, as are the ends of a number's range.
-        np.sqrt(0.5) * (np.floor(column)[:, None] == np.arange(size)) if size else column[:, None]
-        for column, size in zip(filled.T, choices, strict=True)
-    ]
+    parts = []
+    for column, size in zip(filled.T[:, :, None], choices, strict=True):
+        if size:
+            # sqrt(1/2): two choices are at distance 1, as are the ends of a number's range.
+            column = np.sqrt(0.5) * (np.floor(column) == np.arange(size))
+
+        parts.append(column)
+
     return np.hstack(parts)
 
 

@@ -129,7 +129,6 @@ class Exponential(Covariance):
     """
 
     def __init__(self, components: Sequence[int], power: float = 1.0, label: str = "") -> None:
-        """Check the arguments."""
         self.components = tuple(components)
         self.power = float(power)
         self.label = label
@@ -151,12 +150,13 @@ class Exponential(Covariance):
 
     def bounds(self, stack: Floats) -> Floats:
         """Scale the betas to the median distances."""
-        scales = [
-            np.median(powers[powers > 0]) if (powers > 0).any() else 1.0
-            for powers in self._powers(stack)
-        ]
-        betas = [np.log(np.array(BETA) / scale) for scale in scales]
-        return np.array([np.log(ALPHA), *betas])
+        bounds = [np.log(ALPHA)]
+        for powers in self._powers(stack):
+            positive = powers[powers > 0]
+            scale = np.median(positive) if positive.size else 1.0
+            bounds.append(np.log(np.array(BETA) / scale))
+
+        return np.array(bounds)
 
     def variance(self, theta: Floats) -> float:
         """Return alpha."""
@@ -178,13 +178,10 @@ class Exponential(Covariance):
         contiguous = self.components == tuple(range(first, first + size))
         # A slice is a view: the distances of thousands of networks take gigabytes.
         selected = stack[first : first + size] if contiguous else stack[list(self.components)]
-        return (
-            selected
-            if self.power == 1
-            else selected * selected
-            if self.power == 2
-            else selected**self.power
-        )
+        if self.power == 1:
+            return selected
+
+        return selected * selected if self.power == 2 else selected**self.power
 
 
 class _BoundExponential(BoundCovariance):
@@ -215,7 +212,6 @@ class Sum(Covariance):
     """
 
     def __init__(self, terms: Sequence[Covariance]) -> None:
-        """Check the argument."""
         self.terms = tuple(terms)
         if not self.terms:
             raise UsageError("terms must be one or more covariances, got none")
@@ -239,9 +235,11 @@ class Sum(Covariance):
 
     def variance(self, theta: Floats) -> float:
         """Return the sum of the terms' variances."""
-        return sum(
-            term.variance(part) for term, part in zip(self.terms, self._split(theta), strict=True)
-        )
+        total = 0.0
+        for term, part in zip(self.terms, self._split(theta), strict=True):
+            total += term.variance(part)
+
+        return total
 
     def bind(self, stack: Floats) -> BoundCovariance:
         """Bind each term."""
@@ -268,9 +266,9 @@ class _BoundSum(BoundCovariance):
 
 
 def exponential(components: int, power: float = 1.0, label: str = "") -> Exponential:
-    """Return alpha exp(-sum_i beta_i d_i^p) over the first components: eq.
+    """Return alpha exp(-sum_i beta_i d_i^p) over the first components.
 
-    (25) of tree-Wasserstein at p = 1.
+    At p = 1 it is eq. (25) of tree-Wasserstein.
 
     Args:
         components: Number of components; each has its own beta (automatic relevance determination).
@@ -311,7 +309,6 @@ class CommonScaleARD(Covariance):
     """
 
     def __init__(self, components: int) -> None:
-        """Keep the number."""
         self.components = components
 
     @property

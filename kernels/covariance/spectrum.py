@@ -27,7 +27,6 @@ class IndefiniteKernelWarning(UserWarning):
     """A covariance matrix had negative eigenvalues and was repaired; `repair` holds the amounts."""
 
     def __init__(self, repair: Repair) -> None:
-        """Keep the repair beside the message."""
         self.repair = repair
         super().__init__(
             f"{repair.negative} of {len(repair.matrix)} eigenvalues of a covariance were negative, down to "

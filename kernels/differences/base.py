@@ -78,24 +78,26 @@ class Difference:
     def totals(self) -> list[tuple[str, Change, int, float]]:
         """Return subject, change, number and cost of each kind of part, in a fixed order."""
         sums: list[tuple[str, Change, int, float]] = []
-        for subject in dict.fromkeys(part.subject for part in self.parts):
+        costs: dict[tuple[str, Change], list[float]] = {}
+        for part in self.parts:
+            costs.setdefault((part.subject, part.change), []).append(part.cost)
+
+        for subject in dict.fromkeys(subject for subject, _ in costs):
             for change in CHANGES:
-                parts = [
-                    part for part in self.parts if (part.subject, part.change) == (subject, change)
-                ]
-                if parts:
-                    sums.append(
-                        (subject, change, len(parts), math.fsum(part.cost for part in parts))
-                    )
+                of_kind = costs.get((subject, change), [])
+                if of_kind:
+                    sums.append((subject, change, len(of_kind), math.fsum(of_kind)))
 
         return sums
 
 
 def words(layer: Layer) -> str:
     """Return a layer as a word: `conv3 64 /2`."""
-    parts = [
-        layer.op,
-        "" if layer.units is None else str(layer.units),
-        f"/{layer.stride}" if layer.stride > 1 else "",
-    ]
-    return " ".join(part for part in parts if part)
+    parts = [layer.op]
+    if layer.units is not None:
+        parts.append(str(layer.units))
+
+    if layer.stride > 1:
+        parts.append(f"/{layer.stride}")
+
+    return " ".join(parts)

@@ -13,6 +13,7 @@ cost. The chosen one exchanges the fewest layers for layers of another kind.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -82,6 +83,7 @@ def _align(costs: Floats) -> list[Pair]:
     steps = np.empty((n + 1, m + 1), np.int8)
     steps[0] = _INSERT
     steps[:, 0] = _REMOVE
+    # Cost and exchanges for layers of another kind.
     above = [(float(j), 0) for j in range(m + 1)]
     for i in range(n):
         row = [(i + 1.0, 0)]
@@ -93,11 +95,8 @@ def _align(costs: Floats) -> list[Pair]:
                 (above[j + 1][0] + 1.0, above[j + 1][1]),
                 (row[j][0] + 1.0, row[j][1]),
             )
-            least = min(option[0] for option in options) + _ROUNDING
-            steps[i + 1, j + 1] = step = min(
-                (move for move in range(3) if options[move][0] <= least),
-                key=lambda move: options[move][1],
-            )
+            step = _cheapest(options)
+            steps[i + 1, j + 1] = step
             row.append(options[step])
 
         above = row
@@ -112,6 +111,18 @@ def _align(costs: Floats) -> list[Pair]:
         aligned.append((i if step != _INSERT else None, j if step != _REMOVE else None))
 
     return aligned[::-1]
+
+
+def _cheapest(options: Sequence[tuple[float, int]]) -> int:
+    """Return the move of least cost; of equal ones, the first with the fewest exchanges."""
+    least = min(options)[0] + _ROUNDING
+    best = None
+    for move, (cost, exchanges) in enumerate(options):
+        if cost <= least and (best is None or exchanges < options[best][1]):
+            best = move
+
+    assert best is not None
+    return best
 
 
 def _layer_part(
@@ -143,27 +154,33 @@ def _skip_parts(x: Sequenced, y: Sequenced, orders: Orders, lam: float) -> list[
 
     The common ones are matched first, as in the solver.
     """
-    skips = []
-    for network in (x, y):
-        skips.append([(int(kind), int(u), int(delta)) for kind, u, delta in network.skips])
+    first: Counter[Skip] = Counter(map(tuple, x.skips.tolist()))
+    second: Counter[Skip] = Counter(map(tuple, y.skips.tolist()))
+    common = first & second
+    parts = []
+    for skip in sorted(common.elements()):
+        parts.append(_skip_part(skip, skip, orders, 0.0))
 
-    common = Counter(skips[0]) & Counter(skips[1])
-    unshared = [sorted((Counter(listed) - common).elements()) for listed in skips]
-    parts = [_skip_part(skip, skip, orders, 0.0) for skip in sorted(common.elements())]
-    free = [set(range(len(remaining))) for remaining in unshared]
-    if unshared[0] and unshared[1]:
+    removed = dict(enumerate(sorted((first - common).elements())))
+    inserted = dict(enumerate(sorted((second - common).elements())))
+    if removed and inserted:
         from scipy.optimize import linear_sum_assignment
 
-        costs = np.array([[_skip_cost(a, b) for b in unshared[1]] for a in unshared[0]])
-        for i, j in zip(*linear_sum_assignment(costs), strict=True):
-            free[0].discard(int(i))
-            free[1].discard(int(j))
-            parts.append(
-                _skip_part(unshared[0][i], unshared[1][j], orders, lam * float(costs[i, j]))
-            )
+        costs = np.empty((len(removed), len(inserted)))
+        for i, j in np.ndindex(costs.shape):
+            costs[i, j] = _skip_cost(removed[i], inserted[j])
 
-    parts += [_skip_part(unshared[0][i], None, orders, lam) for i in sorted(free[0])]
-    return parts + [_skip_part(None, unshared[1][j], orders, lam) for j in sorted(free[1])]
+        for i, j in np.stack(linear_sum_assignment(costs), axis=1).tolist():
+            cost = lam * float(costs[i, j])
+            parts.append(_skip_part(removed.pop(i), inserted.pop(j), orders, cost))
+
+    for skip in removed.values():
+        parts.append(_skip_part(skip, None, orders, lam))
+
+    for skip in inserted.values():
+        parts.append(_skip_part(None, skip, orders, lam))
+
+    return parts
 
 
 def _skip_cost(x: Skip, y: Skip) -> float:
@@ -180,12 +197,11 @@ def _skip_part(
 ) -> DifferencePart:
     kind = (before or after or (SKIP, 0, 0))[0]
     subject: Literal["skip", "break"] = "skip" if kind == SKIP else "break"
-    first, second = (
-        _ends(skip, order) for skip, order in zip((before, after), orders, strict=True)
-    )
+    first = _ends(before, orders[0])
+    second = _ends(after, orders[1])
     if before is None or after is None:
-        more = "more" if before is None else "less"
-        change: Change = "inserted" if before is None else "removed"
+        change: Change = "removed" if after is None else "inserted"
+        more = "less" if after is None else "more"
         reason = f"a {PARTS[subject].text} {more} has the fixed cost of a skip" if cost else ""
         if cost and subject == "break":
             reason += ": neighbours in the sequence without an edge"

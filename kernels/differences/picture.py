@@ -54,7 +54,7 @@ def _changes(difference: Difference, which: int) -> list[Change]:
         for u in (part.first, part.second)[which]:
             amounts[u][part.change] = amounts[u].get(part.change, 0.0) + part.amount
 
-    return [_change(layer_amounts) for layer_amounts in amounts]
+    return list(map(_change, amounts))
 
 
 def _change(amounts: dict[Change, float]) -> Change:
@@ -80,7 +80,7 @@ def heading(difference: Difference) -> tuple[str, ...]:
             f"{difference.first.key[:8]} → {difference.second.key[:8]}: {difference.component} "
             f"{difference.distance:.6g}"
         ),
-        *([" + ".join(sums)] if sums else []),
+        *filter(None, [" + ".join(sums)]),
     )
 
 

@@ -64,9 +64,9 @@ def transport_difference(
     """
     nu = distance.nu_str[distance.components.index(component)]
     networks = (distance.prepare(first), distance.prepare(second))
-    places = [distance.order(network) for network in (first, second)]
+    places = (distance.order(first), distance.order(second))
     parts = []
-    least = _ROUNDING * sum(network.total for network in networks)
+    least = _ROUNDING * (networks[0].total + networks[1].total)
     for flow in _flows(networks, distance, nu):
         if flow.mass <= least:
             continue
@@ -94,8 +94,8 @@ def _flows(
     slopes = slopes_of(batch.places)
     offset = len(networks[0].masses)
     for block in range(batch.blocks.shape[1] - 1):
-        start, stop = (int(end) for end in batch.blocks[0, block : block + 2])
-        begin, end = (int(end) for end in batch.blocks[1, block : block + 2])
+        start, stop = batch.blocks[0, block : block + 2].tolist()
+        begin, end = batch.blocks[1, block : block + 2].tolist()
         rows = stop - start
         columns = end - begin
         count = transport.list_arcs(
@@ -157,10 +157,7 @@ def _part(
 def _pairs(
     first: Architecture, second: Architecture, parts: list[DifferencePart]
 ) -> tuple[tuple[int | None, int | None], ...]:
-    """Return the pairs of layers, and the layers without a partner:
-
-    (position, None) or (None, position).
-    """
+    """Return the pairs of layers; a layer without a partner is paired with None."""
     partner: dict[int, int] = {0: 0, len(first.layers) - 1: len(second.layers) - 1}
     taken = set(partner.values())
     matched = [part for part in parts if part.first and part.second]
@@ -171,10 +168,15 @@ def _pairs(
             taken.add(v)
 
     _pair_layers_without_mass(first, second, parts, partner, taken)
-    pairs: list[tuple[int | None, int | None]] = [
-        (u, partner.get(u)) for u in range(len(first.layers))
-    ]
-    return (*pairs, *((None, v) for v in range(len(second.layers)) if v not in taken))
+    pairs: list[tuple[int | None, int | None]] = []
+    for u in range(len(first.layers)):
+        pairs.append((u, partner.get(u)))
+
+    for v in range(len(second.layers)):
+        if v not in taken:
+            pairs.append((None, v))
+
+    return tuple(pairs)
 
 
 def _pair_layers_without_mass(
@@ -185,18 +187,19 @@ def _pair_layers_without_mass(
     taken: set[int],
 ) -> None:
     """Pair equal layers without mass, in their order: the plan does not contain them."""
-    moved: set[int] = set()
+    paired = set(partner)
+    received = set(taken)
     for part in parts:
-        moved.update(part.first)
-
-    received: set[int] = set()
-    for part in parts:
+        paired.update(part.first)
         received.update(part.second)
 
-    waiting = [v for v in range(len(second.layers)) if v not in taken and v not in received]
     for u, layer in enumerate(first.layers):
-        equal = next((v for v in waiting if second.layers[v] == layer), None)
-        if u not in moved and u not in partner and equal is not None:
-            partner[u] = equal
-            taken.add(equal)
-            waiting.remove(equal)
+        if u in paired:
+            continue
+
+        for v, other in enumerate(second.layers):
+            if other == layer and v not in received:
+                partner[u] = v
+                taken.add(v)
+                received.add(v)
+                break

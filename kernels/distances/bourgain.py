@@ -173,7 +173,7 @@ class Bourgain:
 
 def _random_sets(n: int, repeats: int | None, rng: np.random.Generator) -> tuple[Integers, ...]:
     if n < 2:
-        return tuple(np.zeros(1, np.int64) for _ in range(n))
+        return (np.zeros(1, np.int64),) * n
 
     sizes = [2**power for power in range((n - 1).bit_length())]
     repeats = repeats or int(np.ceil(np.log(n)))

@@ -52,6 +52,7 @@ from archive.architecture.operations import INPUT, OUTPUT, Operation, Vocabulary
 from archive.argument_checks import require_at_least
 from archive.errors import InvalidArchitectureError, UsageError
 from archive.kernels.base import PairDistance, check_one_space, solve_on_threads
+from archive.kernels.packing import pack
 from archive.kernels.search.lower_bounds import EditBound
 
 Floats = NDArray[np.float64]
@@ -142,16 +143,21 @@ def sequence(architecture: Architecture) -> list[int]:
 
 
 def _skips(architecture: Architecture, order: list[int]) -> Integers:
-    rank = {u: position for position, u in enumerate(order)}
-    joined = {(rank[tail], rank[head]) for tail, head in architecture.edges}
-    skips = [(SKIP, u, v - u - 1) for u, v in joined if v > u + 1]
-    breaks = [(BREAK, u, 0) for u in range(len(order) - 1) if (u, u + 1) not in joined]
-    if len(skips) + len(breaks) > MAX_SKIPS:
+    rank = np.argsort(order)
+    edges = np.unique(rank[np.array(architecture.edges, np.int64).reshape(-1, 2)], axis=0)
+    lengths = edges[:, 1] - edges[:, 0] - 1
+    breaks = np.setdiff1d(np.arange(len(order) - 1), edges[lengths == 0, 0])
+    far = lengths > 0
+    skips = np.zeros((far.sum() + len(breaks), 3), np.int64)
+    skips[:, 0] = np.repeat([SKIP, BREAK], [far.sum(), len(breaks)])
+    skips[:, 1] = np.concatenate([edges[far, 0], breaks])
+    skips[: far.sum(), 2] = lengths[far]
+    if len(skips) > MAX_SKIPS:
         raise InvalidArchitectureError(
-            f"the edit distance takes at most {MAX_SKIPS} skips, got {len(skips) + len(breaks)}"
+            f"the edit distance takes at most {MAX_SKIPS} skips, got {len(skips)}"
         )
 
-    return np.array(sorted(skips + breaks), np.int64).reshape(-1, 3)
+    return skips[np.lexsort(skips.T[::-1])]
 
 
 class _LayerComparison:
@@ -161,10 +167,9 @@ class _LayerComparison:
         self.words = words
         self.widths = comparison == "width"
         self.width = 1 if self.widths else 3
-        stem_of = {op: _stem(operation) for op, operation in words.operations.items()}
-        stems = sorted(set(stem_of.values()))
-        self.stems = {op: stems.index(stem) for op, stem in stem_of.items()}
-        self.labels = {op: index for index, op in enumerate(words.operations)}
+        stems = list(map(_stem, words.operations.values()))
+        self.stems = dict(zip(words.operations, map(sorted(set(stems)).index, stems), strict=True))
+        self.labels = dict(zip(words.operations, range(len(stems)), strict=True))
 
     def kind(self, layer: Layer) -> int:
         """Return the kind: a change of attributes turns layers of one kind into each other."""
@@ -242,7 +247,6 @@ class EditDistance(PairDistance[Sequenced]):
     def __init__(
         self, lam: float = 1.0, layers: Comparison = "width", threads: int | None = None
     ) -> None:
-        """Check the arguments."""
         self.lam = float(lam)
         self.layers = layers
         if not 0 <= self.lam < np.inf:
@@ -294,12 +298,13 @@ class EditBatch:
     """Concatenated arrays of prepared networks: the input of the compiled solver."""
 
     def __init__(self, networks: Sequence[Sequenced], lam: float) -> None:
-        self.kinds = np.concatenate([network.kinds for network in networks])
-        self.scales = np.concatenate([network.scales for network in networks])
-        self.attributes = np.concatenate([network.attributes for network in networks])
-        self.skips = np.concatenate([network.skips for network in networks])
-        self.layer_starts = np.cumsum([0, *(len(network.kinds) for network in networks)])
-        self.skip_starts = np.cumsum([0, *(len(network.skips) for network in networks)])
+        packed = pack(networks)
+        self.kinds = packed["kinds"]
+        self.scales = packed["scales"]
+        self.attributes = packed["attributes"]
+        self.skips = packed["skips"]
+        self.layer_starts = packed["kinds.starts"]
+        self.skip_starts = packed["skips.starts"]
         self.lam = lam
 
     def solve(self, pairs: Integers) -> Floats:

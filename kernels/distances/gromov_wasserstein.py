@@ -29,6 +29,7 @@ import hashlib
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import ClassVar
 
 import numpy as np
@@ -36,6 +37,7 @@ from numpy.typing import NDArray
 
 from archive.architecture import canonical
 from archive.architecture.graph import Architecture, Layer
+from archive.architecture.networks import take
 from archive.argument_checks import check_whole, require_at_least
 from archive.errors import InvalidArchitectureError, UsageError
 from archive.kernels.base import PairDistance, check_one_space
@@ -108,7 +110,6 @@ class GromovWasserstein(PairDistance[Wiring]):
     store_pairs: ClassVar[bool] = True
 
     def __init__(self, alpha: float = 1.0, starts: int = 8, max_layers: int = 128) -> None:
-        """Check the arguments."""
         self.alpha = float(alpha)
         self.starts = starts
         self.max_layers = max_layers
@@ -140,13 +141,13 @@ class GromovWasserstein(PairDistance[Wiring]):
                 f"layers, got {n}"
             )
 
-        kinds = [
-            "layer" if self.alpha == 1 else f"{layer.op}/{layer.stride}"
-            for layer in architecture.layers
-        ]
+        kinds = ["layer"] * n
+        if self.alpha != 1:
+            kinds = [f"{layer.op}/{layer.stride}" for layer in architecture.layers]
+
         order = _canonical_order(architecture, kinds)
         hops = np.ascontiguousarray(_hops(architecture)[np.ix_(order, order)])
-        labels = tuple(kinds[u] for u in order)
+        labels = tuple(take(kinds, order))
         shape = hashlib.blake2b(repr(labels).encode() + hops.tobytes(), digest_size=16).hexdigest()
         return Wiring(architecture.key, architecture.space, shape, hops, labels)
 
@@ -189,7 +190,8 @@ def gromov_wasserstein(first: Wiring, second: Wiring, alpha: float = 1.0, starts
     Warns:
         GromovWassersteinWarning: The solver of the best coupling did not converge.
     """
-    mismatch = np.array([[float(x != y) for y in second.labels] for x in first.labels])
+    differ = np.array(first.labels)[:, None] != np.array(second.labels)
+    mismatch = differ.astype(np.float64)
     bound, coupling = _third_lower_bound(first.hops, second.hops, mismatch, alpha)
     least = np.inf
     converged = False
@@ -217,19 +219,19 @@ def gromov_wasserstein(first: Wiring, second: Wiring, alpha: float = 1.0, starts
 
 def _canonical_order(architecture: Architecture, kinds: Sequence[str]) -> Integers:
     """Return positions in an order by the kinds of layers and their undirected edges only."""
-    around = [
-        frozenset(p + c) for p, c in zip(architecture.parents, architecture.children, strict=True)
-    ]
     # Twins are layers of one kind with the same neighbours. They are interchangeable: numbering
     # them does not change the canonical form, and excludes all other orders of the twins from the
     # search.
     twins: dict[tuple[str, frozenset[int]], int] = {}
     marked = []
-    for twin in zip(kinds, around, strict=True):
+    for kind, parents, children in zip(
+        kinds, architecture.parents, architecture.children, strict=True
+    ):
+        twin = (kind, frozenset(parents + children))
         twins[twin] = twins.get(twin, 0) + 1
-        marked.append(Layer(f"{twin[0]} {twins[twin]}"))
+        marked.append(Layer(f"{kind} {twins[twin]}"))
 
-    both_ways = [*architecture.edges, *((head, tail) for tail, head in architecture.edges)]
+    both_ways = [*architecture.edges, *map(itemgetter(1, 0), architecture.edges)]
     return np.argsort(canonical.canonical_ranks(marked, both_ways))
 
 

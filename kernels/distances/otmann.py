@@ -33,6 +33,7 @@ from archive.errors import InvalidArchitectureError, UsageError
 from archive.kernels.base import PairDistance, check_one_space, solve_on_threads
 from archive.kernels.covariance.base import Covariance, nasbot_covariance
 from archive.kernels.distances.penalties import NU_STR, Penalties, check_weights, penalties
+from archive.kernels.packing import pack
 from archive.kernels.search.lower_bounds import TransportBound
 
 Floats = NDArray[np.float64]
@@ -104,7 +105,6 @@ class OTMANN(PairDistance[LayersWithMass]):
         nu_str: Iterable[float] = NU_STR,
         threads: int | None = None,
     ) -> None:
-        """Check the arguments."""
         self.variant = variant
         self.nu_str = check_weights(nu_str)
         if variant not in get_args(Variant):
@@ -212,11 +212,12 @@ class OtmannBatch:
     def __init__(
         self, networks: Sequence[LayersWithMass], table: Penalties, nu_str: Floats
     ) -> None:
-        self.masses = np.concatenate([network.masses for network in networks])
-        self.labels = np.concatenate([network.labels for network in networks])
-        self.places = np.concatenate([network.places for network in networks])
-        starts = np.cumsum([0, *(len(network.masses) for network in networks[:-1])])
-        self.blocks = np.stack([network.blocks for network in networks]) + starts[:, None]
+        packed = pack(networks)
+        self.masses = packed["masses"]
+        self.labels = packed["labels"]
+        self.places = packed["places"]
+        starts = packed["masses.starts"][:-1, None]
+        self.blocks = packed["blocks"].reshape(len(networks), -1) + starts
         self.penalties = table.matrix
         self.nu_str = nu_str
 

@@ -60,7 +60,7 @@ class Penalties:
 
     def rows(self, layers: Iterable[Layer]) -> NDArray[np.int64]:
         """Return the (n,) rows of layers."""
-        return np.array([self._row(layer) for layer in layers], np.int64)
+        return np.array(list(map(self._row, layers)), np.int64)
 
     def _row(self, layer: Layer) -> int:
         if layer.attributes:
@@ -79,7 +79,7 @@ def check_weights(nu_str: Iterable[float]) -> tuple[float, ...]:
         UsageError: There is no weight, or one is not a finite number >= 0. A text is refused even
             if its characters are digits.
     """
-    weights = () if isinstance(nu_str, str | bytes) else tuple(float(nu) for nu in nu_str)
+    weights = () if isinstance(nu_str, str | bytes) else tuple(map(float, nu_str))
     if not weights or not all(0 <= nu < math.inf for nu in weights):
         raise UsageError(f"nu_str must be one or more finite numbers >= 0, got {nu_str!r}")
 
@@ -131,7 +131,8 @@ def _make(vocabulary: Vocabulary, released_code: bool, groups: bool) -> Penaltie
         if operation.group in counted_groups:
             counted[row, 1 + counted_groups.index(operation.group)] = 1.0
 
-    family = np.array([int(np.flatnonzero(np.isfinite(row))[0]) for row in matrix], np.int64)
+    # The first finite penalty of each row.
+    family = np.argmax(np.isfinite(matrix), axis=1)
     index = {operation.name: row for row, operation in enumerate(operations)}
     return Penalties(index, matrix, family, counted)
 

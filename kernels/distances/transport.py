@@ -76,10 +76,7 @@ class SpanningTree(NamedTuple):
 
 
 class Arcs(NamedTuple):
-    """Arcs of one block that can have a gain, each field `(capacity,)`;
-
-    `head` is numbered after the rows.
-    """
+    """Arcs of a block that can have a gain, each `(capacity,)`; `head` is numbered after rows."""
 
     tail: Integers
     head: Integers

@@ -37,6 +37,7 @@ from archive.argument_checks import require_at_least
 from archive.errors import InvalidArchitectureError, NumericalError, UsageError
 from archive.kernels.base import PairDistance, check_one_space, solve_on_threads
 from archive.kernels.distances.penalties import NU_STR, Penalties, check_weights, penalties
+from archive.kernels.packing import pack
 from archive.kernels.search.lower_bounds import TransportBound
 
 Floats = NDArray[np.float64]
@@ -103,7 +104,6 @@ class Wasserstein(PairDistance[WeighedLayers]):
         solver: Solver = "compiled",
         threads: int | None = None,
     ) -> None:
-        """Check the arguments."""
         self.nu_str = check_weights(nu_str)
         self.weights = weights
         self.solver = solver
@@ -177,9 +177,10 @@ class Wasserstein(PairDistance[WeighedLayers]):
         swapped = keys[pairs[:, 0]] > keys[pairs[:, 1]]
         ordered = np.where(swapped[:, None], pairs[:, ::-1], pairs)
         if self.solver == "pot":
-            distances = [
-                transport_by_pot(networks[i], networks[j], self.nu_str) for i, j in ordered
-            ]
+            distances = []
+            for i, j in ordered:
+                distances.append(transport_by_pot(networks[i], networks[j], self.nu_str))
+
             return np.array(distances).T
 
         batch = WassersteinBatch(networks, self.nu_str)
@@ -199,16 +200,16 @@ class WassersteinBatch:
 
     def __init__(self, networks: Sequence[WeighedLayers], nu_str: Sequence[float]) -> None:
         self.order = np.argsort(nu_str, kind="stable")
-        places = np.concatenate([network.places for network in networks])
+        packed = pack(networks)
+        places = packed["places"]
         costs = 1.0 + max(nu_str) * float(np.ptp(places, axis=0).sum())
         self.scale = 64.0 ** math.ceil(math.log(costs, 64))
         self.nu_str = np.array(nu_str)[self.order] / self.scale
         self.costs = np.minimum(_penalties(networks[0].space).matrix, 1.0) / self.scale
         self.places = places
-        self.weights = np.concatenate([network.weights for network in networks])
-        self.labels = np.concatenate([network.labels for network in networks])
-        sizes = [len(network.weights) for network in networks]
-        ends = np.cumsum([0, *sizes]).astype(np.int64)
+        self.weights = packed["weights"]
+        self.labels = packed["labels"]
+        ends = packed["weights.starts"]
         self.blocks = np.ascontiguousarray(np.stack([ends[:-1], ends[1:]], axis=1))
 
     def solve(self, pairs: Integers) -> Floats:

@@ -47,8 +47,28 @@ class AdjacencyTable(NamedTuple):
     edge_count: int
 
 
+class CellEncoding(EmbeddedDistance):
+    """A distance of adjacency matrices and operations, in one component.
+
+    Args:
+        attributes: Put binned units and strides into the operations
+            (`archive.kernels.features.paths.label`).
+
+    Raises:
+        UsageError: A setting is out of range.
+    """
+
+    def __init__(self, attributes: bool = False) -> None:
+        self.attributes = check_flag("attributes", attributes)
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """Return the name."""
+        return (self.name,)
+
+
 @final
-class AdjacencyEncoding(EmbeddedDistance):
+class AdjacencyEncoding(CellEncoding):
     """The Euclidean distance of adjacency matrices with one-hot operations.
 
     d = sqrt(sum_uv (A_uv - A'_uv)^2 + sum_uo (O_uo - O'_uo)^2): the square root of the number of
@@ -71,15 +91,6 @@ class AdjacencyEncoding(EmbeddedDistance):
     name: ClassVar[str] = "adjacency"
     norm: ClassVar[Literal["l1", "l2"]] = "l2"
 
-    def __init__(self, attributes: bool = False) -> None:
-        """Check the arguments."""
-        self.attributes = check_flag("attributes", attributes)
-
-    @property
-    def components(self) -> tuple[str, ...]:
-        """Return `adjacency`."""
-        return (self.name,)
-
     def features(self, architecture: Architecture) -> tuple[Mapping[str, float], ...]:
         """Return the entries that are 1.
 
@@ -90,7 +101,7 @@ class AdjacencyEncoding(EmbeddedDistance):
 
 
 @final
-class ContinuousAdjacencyEncoding(EmbeddedDistance):
+class ContinuousAdjacencyEncoding(CellEncoding):
     """The Euclidean distance of NAS-Bench-101's continuous adjacency encodings.
 
     In that encoding a point consists of a number in [0, 1] for each pair of vertices, the
@@ -113,15 +124,6 @@ class ContinuousAdjacencyEncoding(EmbeddedDistance):
     name: ClassVar[str] = "adjacency-continuous"
     norm: ClassVar[Literal["l1", "l2"]] = "l2"
 
-    def __init__(self, attributes: bool = False) -> None:
-        """Check the arguments."""
-        self.attributes = check_flag("attributes", attributes)
-
-    @property
-    def components(self) -> tuple[str, ...]:
-        """Return `adjacency-continuous`."""
-        return (self.name,)
-
     def features(self, architecture: Architecture) -> tuple[Mapping[str, float], ...]:
         """Return the entries that are not 0.
 
@@ -140,20 +142,21 @@ def table(architecture: Architecture, attributes: bool = False) -> AdjacencyTabl
     """
     slots = slots_of(architecture.space)(architecture)
     if slots is not None:
-        return AdjacencyTable((), slots, sum(op != NONE for op in slots.values()))
+        return AdjacencyTable((), slots, len(slots) - list(slots.values()).count(NONE))
 
     canonical = architecture.canonical
     last = len(canonical.layers) - 1
     places = [INPUT, *map(str, range(1, last)), OUTPUT]
     edges = tuple(f"{places[u]}→{places[v]}" for u, v in canonical.edges)
-    operations = {places[u]: label(canonical.layers[u], attributes) for u in range(1, last)}
+    operations = {}
+    for place, layer in zip(places[1:last], canonical.layers[1:last], strict=True):
+        operations[place] = label(layer, attributes)
+
     return AdjacencyTable(edges, operations, len(edges))
 
 
 def _entries(encoded: AdjacencyTable) -> dict[str, float]:
-    return dict.fromkeys(
-        (*encoded.edges, *(f"{vertex}={op}" for vertex, op in encoded.operations.items())), 1.0
-    )
+    return dict.fromkeys([*encoded.edges, *map("=".join, encoded.operations.items())], 1.0)
 
 
 @cache
@@ -171,7 +174,7 @@ def slots_of(space: str) -> Callable[[Architecture], Mapping[str, str] | None]:
 
 
 @final
-class Hamming(EmbeddedDistance):
+class Hamming(CellEncoding):
     """Number of differing entries of the adjacency matrix and of the list of operations.
 
     A metric of cells, and a pseudo-metric where layers have units, as units do not count, or only
@@ -193,15 +196,6 @@ class Hamming(EmbeddedDistance):
 
     name: ClassVar[str] = "hamming"
     norm: ClassVar[Literal["l1", "l2"]] = "l1"
-
-    def __init__(self, attributes: bool = False) -> None:
-        """Check the arguments."""
-        self.attributes = check_flag("attributes", attributes)
-
-    @property
-    def components(self) -> tuple[str, ...]:
-        """Return `hamming`."""
-        return (self.name,)
 
     def features(self, architecture: Architecture) -> tuple[Mapping[str, float], ...]:
         """Return the entries, and each operation as two halves.

@@ -64,7 +64,6 @@ class ArcFeatures(EmbeddedDistance):
     def __init__(
         self, omega: float = 1.0, rho: float = 1.0, units: tuple[int, int] = UNITS
     ) -> None:
-        """Check the arguments."""
         self.omega = float(omega)
         self.rho = float(rho)
         self.units = tuple(units)

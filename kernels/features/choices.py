@@ -37,9 +37,11 @@ def options_of(space: Space) -> dict[str, int]:
     if decisions is None:
         return dict.fromkeys(table(space.initial_pool()[0]).operations, 0)
 
-    return {
-        str(number): len(decision.choices) for number, decision in enumerate(decisions.decisions, 1)
-    }
+    options = {}
+    for number, decision in enumerate(decisions.decisions, 1):
+        options[str(number)] = len(decision.choices)
+
+    return options
 
 
 @final
@@ -60,7 +62,6 @@ class DecisionFeatures(EmbeddedDistance):
     norm: ClassVar[Literal["l1", "l2"]] = "l1"
 
     def __init__(self, options: Mapping[str, int]) -> None:
-        """Keep the argument."""
         self.options = dict(options)
         self._ranked = {slot: count - 1 for slot, count in self.options.items() if count > 2}
 
@@ -82,12 +83,15 @@ class DecisionFeatures(EmbeddedDistance):
             InvalidArchitectureError: The network has no slots.
         """
         operations = table(architecture).operations
-        options = [{operations[slot]: 0.5} if slot in operations else {} for slot in self.options]
-        ranks = [
-            {slot: parse_label(operations[slot])[1] / most} if slot in operations else {}
-            for slot, most in self._ranked.items()
-        ]
-        return (*options, *ranks)
+        features: list[dict[str, float]] = []
+        for slot in self.options:
+            features.append({operations[slot]: 0.5} if slot in operations else {})
+
+        for slot, most in self._ranked.items():
+            present = slot in operations
+            features.append({slot: parse_label(operations[slot])[1] / most} if present else {})
+
+        return tuple(features)
 
 
 @final
@@ -117,15 +121,13 @@ class ChoiceFeatures(EmbeddedDistance):
         """
         operations = table(architecture).operations
         # Two places that differ have two features that differ.
-        places = {f"{slot}={operation}": 0.5 for slot, operation in operations.items()}
+        places: dict[str, float] = {}
         ranks: dict[str, float] = {}
-        if architecture.space == CHOICES.name:
-            ranks = {
-                slot: float(parse_label(operation)[1]) for slot, operation in operations.items()
-            }
-
         counts: dict[str, float] = {}
-        for operation in operations.values():
+        for slot, operation in operations.items():
+            places[f"{slot}={operation}"] = 0.5
             counts[operation] = counts.get(operation, 0.0) + 1.0
+            if architecture.space == CHOICES.name:
+                ranks[slot] = float(parse_label(operation)[1])
 
         return places, ranks, counts

@@ -62,11 +62,26 @@ class FeatureDistance(Distance[Embedded]):
 
     @property
     def part_weights(self) -> tuple[float, ...] | None:
-        """Weights of the parts in their sum, the one component;
-
-        None where each part is a component.
-        """
+        """Weights of the parts in their sum; None where each part is a component."""
         return None
+
+    def _sides(
+        self,
+        first: Sequence[Embedded | Architecture],
+        second: Sequence[Embedded | Architecture] | None,
+    ) -> tuple[list[Embedded], list[Embedded] | None]:
+        """Return the networks of both sides, prepared; None for the second where it is the first.
+
+        Raises:
+            InvalidArchitectureError: The networks are of different spaces.
+        """
+        rows = list(map(self._as_prepared, first))
+        columns = None if second is None else list(map(self._as_prepared, second))
+        check_one_space([*rows, *(columns or ())])
+        return rows, columns
+
+    def _as_prepared(self, network: Embedded | Architecture) -> Embedded:
+        return self.prepare(network) if isinstance(network, Architecture) else network
 
 
 class EmbeddedDistance(FeatureDistance):
@@ -85,10 +100,7 @@ class EmbeddedDistance(FeatureDistance):
 
     @property
     def power(self) -> float:
-        """2 for the Euclidean norm, so that exp(-beta d^2) is the Gaussian kernel of the features;
-
-        1 for L1.
-        """
+        """1 for L1; 2 for the Euclidean norm: exp(-beta d^2) is then the features' Gaussian."""
         return 2.0 if self.norm == "l2" else 1.0
 
     @abstractmethod
@@ -103,10 +115,7 @@ class EmbeddedDistance(FeatureDistance):
 
     def prepare(self, architecture: Architecture) -> Embedded:
         """Compute the features, without zeros."""
-        features = tuple(
-            {name: float(x) for name, x in part.items() if x}
-            for part in self.features(architecture)
-        )
+        features = tuple(map(_without_zeros, self.features(architecture)))
         return Embedded(architecture.key, architecture.space, features)
 
     @property
@@ -122,33 +131,33 @@ class EmbeddedDistance(FeatureDistance):
         """Compare distinct features once, by vector instructions or merging, on all processors."""
         from archive.kernels.features import l1_blocks
 
-        rows = [self._as_embedded(network) for network in first]
-        columns = None if second is None else [self._as_embedded(network) for network in second]
-        check_one_space([*rows, *(columns or ())])
+        rows, columns = self._sides(first, second)
         stack = np.zeros(
             (len(self.components), len(rows), len(rows if columns is None else columns))
         )
         for component, block in enumerate(stack if stack.size else ()):
             part = l1_blocks.vectors(
-                [network.features[component] for network in rows],
-                None if columns is None else [network.features[component] for network in columns],
+                features_of(rows, component),
+                None if columns is None else features_of(columns, component),
                 euclidean=self.norm == "l2",
             )
             l1_blocks.fill(block, [(1.0, part)], symmetric=columns is None)
 
         return Components.of_stack(stack, self.unnormalised)
 
-    def _as_embedded(self, network: Embedded | Architecture) -> Embedded:
-        return self.prepare(network) if isinstance(network, Architecture) else network
+
+def _without_zeros(features: Mapping[str, float]) -> dict[str, float]:
+    return {name: float(value) for name, value in features.items() if value}
+
+
+def features_of(networks: Sequence[Embedded], part: int) -> list[Mapping[str, float]]:
+    """Return the features of one part of networks."""
+    return [network.features[part] for network in networks]
 
 
 def vocabulary(networks: Sequence[Embedded], component: int = 0) -> tuple[str, ...]:
     """Return the sorted names of all features of the networks."""
-    names: set[str] = set()
-    for network in networks:
-        names.update(network.features[component])
-
-    return tuple(sorted(names))
+    return tuple(sorted(set[str]().union(*features_of(networks, component))))
 
 
 def matrix(networks: Sequence[Embedded], names: Sequence[str], component: int = 0) -> Floats:
@@ -164,7 +173,4 @@ def matrix(networks: Sequence[Embedded], names: Sequence[str], component: int = 
     """
     from archive.kernels.features.l1_blocks import dense
 
-    return dense(
-        [network.features[component] for network in networks],
-        {name: column for column, name in enumerate(names)},
-    )
+    return dense(features_of(networks, component), dict(zip(names, range(len(names)), strict=True)))

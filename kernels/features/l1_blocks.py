@@ -176,8 +176,8 @@ def of_vectors(
     """Return dense or sparse rows, whichever is faster; `columns` None means `rows`."""
     both = rows if columns is None else [*rows, *columns]
     names = sorted(set(chain.from_iterable(both)))
-    column_of = {name: column for column, name in enumerate(names)}
-    if is_dense(len(names), [len(vector) for vector in both]):
+    column_of = dict(zip(names, range(len(names)), strict=True))
+    if is_dense(len(names), list(map(len, both))):
         x = dense(rows, column_of)
         y = x if columns is None else dense(columns, column_of)
         return DenseRows(x, np.ascontiguousarray(y.T), euclidean)
@@ -200,8 +200,8 @@ def of_steps(rows: Sequence[Steps], columns: Sequence[Steps] | None) -> BlockPar
         y = x if columns is None else areas(columns, places)
         return DenseRows(x, np.ascontiguousarray(y.T), euclidean=False)
 
-    first = _entries_of_steps(rows)
-    return StepRows(first, first if columns is None else _entries_of_steps(columns))
+    first = entries_of_steps(rows)
+    return StepRows(first, first if columns is None else entries_of_steps(columns))
 
 
 def is_dense(p: int, entries: Sequence[int]) -> bool:
@@ -255,10 +255,16 @@ def entries_of(vectors: Sequence[Vector], column_of: Mapping[str, float]) -> Ent
     return Entries(_starts(sizes), np.array(places, np.float64), np.array(values, np.float64))
 
 
-def _entries_of_steps(functions: Sequence[Steps]) -> Entries:
-    sizes = [len(places) for places, _ in functions]
-    places = list(chain.from_iterable(places for places, _ in functions))
-    values = list(chain.from_iterable(values for _, values in functions))
+def entries_of_steps(functions: Sequence[Steps]) -> Entries:
+    """Pack step functions."""
+    sizes: list[int] = []
+    places: list[float] = []
+    values: list[float] = []
+    for function_places, function_values in functions:
+        sizes.append(len(function_places))
+        places += function_places
+        values += function_values
+
     return Entries(_starts(sizes), np.array(places, np.float64), np.array(values, np.float64))
 
 

@@ -28,6 +28,7 @@ from typing import ClassVar, Literal, NamedTuple, final
 from urllib.parse import quote
 
 from archive.architecture.graph import Architecture, Layer
+from archive.architecture.networks import take
 from archive.architecture.operations import INPUT, OUTPUT, Vocabulary, vocabulary
 from archive.argument_checks import check_flag, check_whole
 from archive.errors import InvalidArchitectureError, UsageError
@@ -91,7 +92,6 @@ class PathEncoding(EmbeddedDistance):
     def __init__(
         self, counts: bool = False, length: int | None = None, attributes: bool = False
     ) -> None:
-        """Check the arguments."""
         self.counts = check_flag("counts", counts)
         self.attributes = check_flag("attributes", attributes)
         self.length = None if length is None else check_whole("length", length)
@@ -149,7 +149,7 @@ def path_counts(
     while stack:
         depth, operations, text, ends = stack.pop()
         path[depth:] = [text]
-        hops += sum([len(architecture.children[u]) for u in ends])
+        hops += sum(len(architecture.children[u]) for u in ends)
         complete, longer = _extend(
             architecture.children, ends, labels, remaining, most - operations
         )
@@ -160,10 +160,9 @@ def path_counts(
             raise InvalidArchitectureError(_too_many(hops, length))
 
         # Either all layers of a label are operations, or none is.
-        stack += [
-            (depth + 1, operations + is_operation[min(ends)], text, ends)
-            for text, ends in longer.items()
-        ]
+        for text, next_ends in longer.items():
+            done = operations + is_operation[min(next_ends)]
+            stack.append((depth + 1, done, text, next_ends))
 
     return counts
 
@@ -204,10 +203,7 @@ def _extend(
 
 
 def number_of_paths(operations: int, length: int, ends: int = 1) -> int:
-    """Return the number of features of a path encoding:
-
-    `ends` * sum of operations^i for i = 0 ... length.
-    """
+    """Return the number of features, `ends` * sum of operations^i for i = 0 ... length."""
     return ends * sum(int(operations**i) for i in range(length + 1))
 
 
@@ -322,6 +318,12 @@ def operations_counted(architecture: Architecture) -> list[int]:
     return [int(operations[layer.op].group not in _NO_OPERATION) for layer in architecture.layers]
 
 
+def among(live: Sequence[int], neighbours: Sequence[Sequence[int]]) -> dict[int, list[int]]:
+    """Return the live neighbours of each live layer."""
+    kept = frozenset(live)
+    return {u: list(filter(kept.__contains__, neighbours[u])) for u in live}
+
+
 def operations_to_output(architecture: Architecture) -> list[int | None]:
     """Return the least number of operations on a path from each layer to the output.
 
@@ -333,7 +335,7 @@ def operations_to_output(architecture: Architecture) -> list[int | None]:
     fewest: list[int | None] = [None] * len(counted)
     fewest[-1] = 0
     for u in reversed(range(len(counted) - 1)):
-        near = [length for c in architecture.children[u] if (length := fewest[c]) is not None]
+        near = [hops for hops in take(fewest, architecture.children[u]) if hops is not None]
         fewest[u] = counted[u] + min(near) if near else None
 
     return fewest

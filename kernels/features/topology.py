@@ -26,8 +26,10 @@ from dataclasses import replace
 from typing import ClassVar, Literal, final
 
 from archive.architecture.graph import Architecture
+from archive.architecture.networks import take
 from archive.architecture.operations import Operation, vocabulary
 from archive.kernels.features.embedding import EmbeddedDistance
+from archive.kernels.features.paths import among
 
 FAMILIES: Mapping[str, Callable[[Operation], bool]] = {
     "trained": lambda operation: operation.trained,
@@ -63,26 +65,21 @@ class TopologyFeatures(EmbeddedDistance):
         """
         operations = _operations(architecture)
         live = architecture.live
-        inside = set(live)
-        parents = {u: [p for p in architecture.parents[u] if p in inside] for u in live}
+        parents = among(live, architecture.parents)
         last = len(operations) - 1
         if not parents[last]:
             return {}, {}
 
-        counted = {}
-        for name, of_family in FAMILIES.items():
-            counted[name] = [float(of_family(operation)) for operation in operations]
-
         paths = _Paths(live, parents)
         numbers = {"paths": paths.logarithm}
-        for name, counts in counted.items():
+        any_family = [0.0] * len(operations)
+        for name, of_family in FAMILIES.items():
+            counts = [float(of_family(operation)) for operation in operations]
+            any_family = list(map(max, any_family, counts))
             numbers[f"{name}:longest"] = paths.extreme(counts, max)
             numbers[f"{name}:shortest"] = paths.extreme(counts, min)
             numbers[f"{name}:mean"] = paths.mean(counts)
 
-        any_family = [
-            float(any(counts[u] for counts in counted.values())) for u in range(len(operations))
-        ]
         numbers["identity"] = float(paths.extreme(any_family, min) == 0.0)
         return numbers, {"size": _size(architecture, operations, live, parents)}
 
@@ -96,10 +93,12 @@ def _operations(architecture: Architecture) -> list[Operation]:
 
     from archive.architecture.aten.weights import window
 
-    return [
-        replace(operation, has_units=layer.units is not None, kernel=window(layer))
-        for operation, layer in zip(operations, architecture.layers, strict=True)
-    ]
+    changed = []
+    for operation, layer in zip(operations, architecture.layers, strict=True):
+        has_units = layer.units is not None
+        changed.append(replace(operation, has_units=has_units, kernel=window(layer)))
+
+    return changed
 
 
 class _Paths:
@@ -112,7 +111,7 @@ class _Paths:
         self._last = live[-1]
         logarithms = {live[0]: 0.0}
         for u in live[1:]:
-            logarithms[u] = _log2_sum([logarithms[p] for p in parents[u]])
+            logarithms[u] = _log2_sum(take(logarithms, parents[u]))
 
         self._logarithms = logarithms
 
@@ -125,7 +124,7 @@ class _Paths:
         """Return the extreme over all paths of the sum of a layer's counts along the path."""
         sums = {self._live[0]: counts[self._live[0]]}
         for u in self._live[1:]:
-            sums[u] = counts[u] + choose([sums[p] for p in self._parents[u]])
+            sums[u] = counts[u] + choose(take(sums, self._parents[u]))
 
         return sums[self._last]
 
@@ -133,10 +132,11 @@ class _Paths:
         """Return the mean over all paths of the sum of a layer's counts along the path."""
         sums = {self._live[0]: counts[self._live[0]]}
         for u in self._live[1:]:
-            shares = [2.0 ** (self._logarithms[p] - self._logarithms[u]) for p in self._parents[u]]
-            sums[u] = counts[u] + sum(
-                share * sums[p] for share, p in zip(shares, self._parents[u], strict=True)
-            )
+            mean = 0.0
+            for p in self._parents[u]:
+                mean += 2.0 ** (self._logarithms[p] - self._logarithms[u]) * sums[p]
+
+            sums[u] = counts[u] + mean
 
         return sums[self._last]
 
@@ -166,7 +166,7 @@ def _size(
     for u in live:
         units = architecture.layers[u].units
         operation = operations[u]
-        incoming = sum(emitted[p] for p in parents.get(u, [])) or 1
+        incoming = sum(take(emitted, parents[u])) or 1
         emitted[u] = units or (1 if operation.group in ("input", "cell") else incoming)
         if operation.trained:
             total += max(operation.kernel, 1) ** 2 * (units * incoming if units else 1)

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal, final, get_args
 
@@ -30,9 +29,8 @@ from numpy.typing import NDArray
 from archive.architecture.graph import Architecture
 from archive.argument_checks import check_flag, check_whole
 from archive.errors import UsageError
-from archive.kernels.base import check_one_space
 from archive.kernels.features.embedding import Embedded, EmbeddedDistance, matrix, vocabulary
-from archive.kernels.features.paths import label
+from archive.kernels.features.paths import among, label
 
 Floats = NDArray[np.float64]
 Direction = Literal["in", "out", "both"]
@@ -80,7 +78,6 @@ class WeisfeilerLehman(EmbeddedDistance):
         normalised: bool = False,
         attributes: bool = False,
     ) -> None:
-        """Check the arguments."""
         if direction not in get_args(Direction):
             raise UsageError(
                 f"direction must be one of {', '.join(get_args(Direction))}, got {direction!r}"
@@ -99,9 +96,10 @@ class WeisfeilerLehman(EmbeddedDistance):
     def features(self, architecture: Architecture) -> tuple[Mapping[str, float], ...]:
         """Return phi, by name."""
         counts = subtree_counts(architecture, self.iterations, self.direction, self.attributes)
-        length = (
-            math.sqrt(sum(count * count for count in counts.values())) if self.normalised else 1.0
-        )
+        length = 1.0
+        if self.normalised:
+            length = math.sqrt(sum(count * count for count in counts.values()))
+
         return ({name: count / length for name, count in counts.items()},)
 
     def kernel(
@@ -121,13 +119,11 @@ class WeisfeilerLehman(EmbeddedDistance):
         Raises:
             InvalidArchitectureError: The networks are of different spaces.
         """
-        rows = [self._as_embedded(network) for network in first]
-        columns = rows if second is None else [self._as_embedded(network) for network in second]
-        check_one_space([*rows, *columns])
+        rows, columns = self._sides(first, second)
         # A feature of one side alone contributes 0.
         names = vocabulary(rows)
         x = matrix(rows, names)
-        return x @ (x if second is None else matrix(columns, names)).T
+        return x @ (x if columns is None else matrix(columns, names)).T
 
 
 def subtree_counts(
@@ -136,29 +132,38 @@ def subtree_counts(
     direction: Direction = "both",
     attributes: bool = False,
 ) -> dict[str, int]:
-    """Count the labels of all iterations:
-
-    `1:conv3(conv3 ip)`, or `1:conv3(conv3 ip|op)` in both directions.
-    """
+    """Count the labels of all iterations, such as `1:conv3(conv3 ip|op)` in both directions."""
     live = architecture.live
-    kept = set(live)
-    fed_by = {u: [p for p in architecture.parents[u] if p in kept] for u in live}
-    feeds = {u: [c for c in architecture.children[u] if c in kept] for u in live}
-    sides = {"in": [fed_by], "out": [feeds], "both": [fed_by, feeds]}[direction]
-    labels = {u: label(architecture.layers[u], attributes) for u in live}
-    original = labels
-    counts = Counter(f"0:{text}" for text in labels.values())
-    for i in range(1, iterations + 1):
-        near = {}
-        for u in live:
-            near[u] = [" ".join(sorted(labels[v] for v in side[u])) for side in sides]
+    sides = []
+    if direction != "out":
+        sides.append(among(live, architecture.parents))
 
-        # The previous label is implied: it is this one without the last hop. So a short name shows
-        # the whole subtree.
-        labels = {u: _compress(f"{original[u]}({'|'.join(near[u])})") for u in live}
-        counts.update(f"{i}:{text}" for text in labels.values())
+    if direction != "in":
+        sides.append(among(live, architecture.children))
 
-    return dict(counts)
+    original = {u: label(architecture.layers[u], attributes) for u in live}
+    labels = original
+    counts: dict[str, int] = {}
+    for i in range(iterations + 1):
+        if i:
+            # The previous label is implied: it is this one without the last hop. So a short name
+            # shows the whole subtree.
+            labels = {u: _compress(original[u] + _near(u, sides, labels)) for u in live}
+
+        for text in labels.values():
+            name = f"{i}:{text}"
+            counts[name] = counts.get(name, 0) + 1
+
+    return counts
+
+
+def _near(u: int, sides: Sequence[Mapping[int, list[int]]], labels: Mapping[int, str]) -> str:
+    """Return the sorted labels of a layer's neighbours: `(conv3 ip)`, or `(conv3 ip|op)`."""
+    texts = []
+    for neighbours in sides:
+        texts.append(" ".join(sorted(map(labels.__getitem__, neighbours[u]))))
+
+    return f"({'|'.join(texts)})"
 
 
 def _compress(text: str) -> str:

@@ -12,10 +12,16 @@ not compared is larger than the distance of the k-th nearest. It compares at mos
 so that its time is bounded: in indexes of up to that many networks every result is exact. In larger
 ones, a result states how many of its networks are
 certain: those nearer than the bound at which the search stopped.
+
+Sparse features are packed as the concatenated entries of each component
+(`archive.kernels.features.l1_blocks.Entries`): the numbers and values of the features of a vector,
+or the places of a measure on a line with its distribution function. Features are numbered in the
+order of their first occurrence; the array of their names is stored with them.
 """
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,9 +33,11 @@ from numpy.typing import NDArray
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
 from archive.kernels.base import Distance, PairDistance
-from archive.kernels.features.embedding import FeatureDistance
-from archive.kernels.search import packed
-from archive.kernels.search.packed import Arrays
+from archive.kernels.distances.tree_wasserstein.measures import cumulate
+from archive.kernels.features import l1_blocks
+from archive.kernels.features.embedding import Embedded, FeatureDistance, features_of
+from archive.kernels.features.l1_blocks import Entries
+from archive.kernels.packing import Arrays, join, pack, unpack
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -42,6 +50,8 @@ FIRST = 128
 one before."""
 ROUNDING = 1e-9
 """Relative rounding error of a bound: its weights are summed in another order."""
+
+_SIDES = ("starts", "places", "values")
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +84,6 @@ class Index(ABC):
     """
 
     def __init__(self, distance: Distance[Any], space: str, arrays: Arrays | None = None) -> None:
-        """Start empty, or with the stored arrays."""
         self.distance = distance
         self.space = space
         self.arrays: Arrays = dict(arrays or {})
@@ -145,19 +154,18 @@ class FeatureIndex(Index):
     """Index of sparse features; a query computes every distance."""
 
     def __init__(self, distance: FeatureDistance, space: str, arrays: Arrays | None = None) -> None:
-        """Keep the distance, typed as a `FeatureDistance`."""
         super().__init__(distance, space, arrays)
         self._features = distance
 
     def add(self, networks: Sequence[Any]) -> None:
         """Append the features."""
-        self.arrays = packed.add_features(self._features, self.arrays, networks)
+        self.arrays = add_features(self._features, self.arrays, networks)
 
     def nearest(
         self, network: Architecture, k: int, component: int | None, allowed: Integers
     ) -> NearestNeighbours:
         """Compute all distances and select the smallest."""
-        values = packed.feature_distances(
+        values = feature_distances(
             self._features, self.arrays, self.distance.prepare(network), component
         )[allowed]
         order = _smallest(values, k)
@@ -196,7 +204,6 @@ class PrunedIndex(_PairIndex):
     def __init__(
         self, distance: PairDistance[Any], space: str, arrays: Arrays | None = None
     ) -> None:
-        """Keep the bound of the distance."""
         super().__init__(distance, space, arrays)
         self._class: type[Any] | None = None
         bound = distance.lower_bound(space)
@@ -208,15 +215,15 @@ class PrunedIndex(_PairIndex):
         if not networks:
             return
 
-        arrays = packed.pack(networks)
+        arrays = pack(networks)
         arrays["sketches"] = self._bound.describe(arrays)
-        self.arrays = packed.join(self.arrays, arrays) if self.arrays else arrays
+        self.arrays = join(self.arrays, arrays) if self.arrays else arrays
 
     def unpack(self, position: int) -> Any:
         """Return the prepared network at a position."""
         assert self._class is not None
         # The key may be empty: pairs are compared by position.
-        return packed.unpack(self._class, self.arrays, position, "", self.space)
+        return unpack(self._class, self.arrays, position, "", self.space)
 
     def nearest(
         self, network: Architecture, k: int, component: int | None, allowed: Integers
@@ -249,7 +256,7 @@ class PrunedIndex(_PairIndex):
         return NearestNeighbours(allowed[order[nearest]], values[nearest], certain, done)
 
     def _bounds(self, query: Any, component: int | None) -> Floats:
-        arrays = packed.pack([query])
+        arrays = pack([query])
         sketch = self._bound.describe(arrays)[0]
         unnormalised = self._bound.bound(sketch, self.arrays["sketches"]) * (1 - ROUNDING)
         if component is None or component < self.distance.unnormalised:
@@ -265,15 +272,12 @@ class BruteForceIndex(_PairIndex):
     """List of prepared networks; a query computes every distance, up to `MOST`."""
 
     def __init__(self, distance: PairDistance[Any], space: str) -> None:
-        """Start empty."""
         super().__init__(distance, space)
         self._networks: list[Any] = []
 
     @property
     def storable(self) -> bool:
-        """False: the class of a plug-in's prepared networks is unknown, so they are not in
-        `arrays`.
-        """
+        """False: a plug-in's prepared networks are of an unknown class, and not in `arrays`."""
         return False
 
     def add(self, networks: Sequence[Any]) -> None:
@@ -304,3 +308,83 @@ def _smallest(values: Floats, k: int) -> Integers:
     limit = np.partition(values, k - 1)[k - 1]
     near = np.flatnonzero(values <= limit)
     return near[np.argsort(values[near], kind="stable")][:k]
+
+
+def add_features(distance: FeatureDistance, arrays: Arrays, networks: Sequence[Embedded]) -> Arrays:
+    """Return the arrays of sparse features with further networks appended.
+
+    Args:
+        distance: The distance of the features.
+        arrays: A result of this function, or nothing.
+        networks: Prepared networks.
+    """
+    joined: Arrays = {}
+    for part, comparison in enumerate(distance.comparisons):
+        names = _feature_numbers(arrays, part)
+        entries = _entries(features_of(networks, part), names, comparison)
+        new: Arrays = {f"{part}.{side}": getattr(entries, side) for side in _SIDES}
+        stored = {name: array for name, array in arrays.items() if name in new}
+        joined.update(join(stored, new) if stored else new)
+        joined[f"{part}.names"] = np.frombuffer(json.dumps(list(names)).encode(), np.uint8)
+
+    return joined
+
+
+def feature_distances(
+    distance: FeatureDistance, arrays: Arrays, network: Embedded, component: int | None
+) -> Floats:
+    """Return the (n,) distances of a prepared network from all packed ones.
+
+    Args:
+        distance: The distance of the features.
+        arrays: A result of `add_features`.
+        network: A prepared network.
+        component: Position of a component; None means the mean of all. A distance with weights
+            has one component, the weighted sum of its parts.
+    """
+    from archive.kernels.features import l1_rows as l1
+
+    parts = len(distance.comparisons)
+    weights = np.full(parts, 1 / parts)
+    if distance.part_weights is not None:
+        weights = np.array(distance.part_weights)
+    elif component is not None:
+        weights = np.eye(parts)[component]
+
+    out = np.zeros((1, len(arrays["0.starts"]) - 1 if arrays else 0))
+    for part, comparison in enumerate(distance.comparisons if out.size else ()):
+        weight = weights[part]
+        if not weight:
+            continue
+
+        y = Entries(*(arrays[f"{part}.{side}"] for side in _SIDES))
+        x = _entries([network.features[part]], _feature_numbers(arrays, part), comparison)
+        if comparison == "line":
+            l1.add_steps(*x, *y, weight, False, 0, 1, out)
+        else:
+            l1.add_sparse(*x, *y, comparison == "l2", weight, False, 0, 1, out)
+
+    row: Floats = out[0]
+    return row
+
+
+def _feature_numbers(arrays: Arrays, part: int) -> dict[str, int]:
+    """Return the numbers of a component's features by name."""
+    stored = arrays.get(f"{part}.names")
+    if stored is None:
+        return {}
+
+    names = json.loads(stored.tobytes())
+    return dict(zip(names, range(len(names)), strict=True))
+
+
+def _entries(vectors: Sequence[Any], numbers: dict[str, int], comparison: str) -> Entries:
+    """Pack vectors or, for the comparison `line`, measures; new names are added to `numbers`."""
+    if comparison == "line":
+        return l1_blocks.entries_of_steps(list(map(cumulate, vectors)))
+
+    for vector in vectors:
+        for name in vector:
+            numbers.setdefault(name, len(numbers))
+
+    return l1_blocks.entries_of(vectors, numbers)

@@ -90,10 +90,7 @@ class EditBound:
     bins: int = 64
 
     def describe(self, arrays: Arrays) -> Floats:
-        """Return the histograms of kinds, with the number of skips in the last column:
-
-        (n, bins + 1).
-        """
+        """Return the histograms of kinds, then the number of skips: (n, bins + 1)."""
         starts = arrays["kinds.starts"]
         skips = np.diff(arrays["skips.starts"])
         rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))

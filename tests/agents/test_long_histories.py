@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from archive import spaces
 from archive.agents.base import History, Pending, Suggestion
-from archive.agents.bayesopt.repeats import _repeatable
+from archive.agents.bayesopt.model_based import _repeatable
 from archive.agents.observations import is_noisy, replicates
 from archive.architecture.graph import Architecture
 from tests.support.histories import Chains, observed

@@ -12,8 +12,8 @@ from archive.constraints import Constraint
 from archive.database.user_query import run_query
 from archive.errors import UsageError
 from archive.exchange.load import load
-from archive.queue.successive_halving import Rungs
 from archive.queue.updates import Completion
+from archive.rungs import Rungs
 from archive.store.records import Result
 from tests.conftest import wipe
 from tests.support.dumped import dumped, fill

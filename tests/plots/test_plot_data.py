@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from archive.architecture import compact
 from archive.errors import UnknownNameError, UsageError
+from archive.objectives import pareto
 from archive.plots.data import (
     curves,
     gains,
@@ -23,7 +24,6 @@ from archive.plots.data import (
 )
 from archive.plots.data.network_map import Plane, orient, place_all
 from archive.plots.data.results import RecordedResults
-from archive.queries import hypervolume
 from tests.support.stores import cells, study
 
 VALUES = st.one_of(st.just(math.nan), st.integers(-4, 4).map(float))
@@ -81,7 +81,7 @@ POINTS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=20)
 @given(POINTS)
 def test_the_front_is_what_nothing_dominates(points):
     costs, scores = (np.array([point[side] for point in points], np.float64) for side in (0, 1))
-    found = [points[at] for at in hypervolume.find_front(costs, scores)]
+    found = [points[at] for at in pareto.find_front(costs, scores)]
     dominated = {
         one
         for one in points

@@ -11,8 +11,8 @@ from archive.errors import LeaseLostError, ProposalStateError, SearchError, Unkn
 from archive.exchange.load import load
 from archive.queue import cancellation, event_log
 from archive.queue.proposals import Proposals
-from archive.queue.successive_halving import Rungs
 from archive.queue.updates import Completion
+from archive.rungs import Rungs
 from archive.store.architectures import Architectures
 from archive.store.records import Result, State
 from tests.conftest import wipe

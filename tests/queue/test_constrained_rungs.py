@@ -10,8 +10,8 @@ import pytest
 from archive.constraints import parse
 from archive.database.user_query import run_query
 from archive.exchange import dump, load
-from archive.queue.successive_halving import Rungs
 from archive.queue.updates import Completion
+from archive.rungs import Rungs
 from archive.store.records import Result, State
 from tests.conftest import wipe
 from tests.support.stores import cells, propose

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from archive.constraints import parse
 from archive.errors import UsageError
-from archive.queue.successive_halving import Rungs, RungStanding, RungStudy, epochs_of, promotable
+from archive.queue.successive_halving import RungStanding, RungStudy, promotable
+from archive.rungs import Rungs, epochs_of
 from archive.store.records import Result, State, Study
 
 THREE = Rungs((2, 6, 18), 3)
@@ -41,8 +42,8 @@ def test_rungs_end_with_the_whole_training():
     assert Rungs.geometric(16, 3, 4).epochs == (1, 4, 16)
     study = Study("s", "t", "t/1", "mlp", config={"rungs": THREE.as_config()})
     assert Rungs.of(study.config) == THREE
-    assert [epochs_of(study, rung) for rung in range(3)] == [2, 6, None]
-    assert epochs_of(Study("s", "t", "t/1", "mlp"), 0) is None
+    assert [epochs_of(study.config, rung) for rung in range(3)] == [2, 6, None]
+    assert epochs_of(Study("s", "t", "t/1", "mlp").config, 0) is None
 
 
 @pytest.mark.parametrize(

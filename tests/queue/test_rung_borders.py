@@ -14,8 +14,9 @@ from archive.constraints import parse
 from archive.database.user_query import run_query
 from archive.queue import promotions
 from archive.queue.promotions import StudyBorders
-from archive.queue.successive_halving import RungResult, Rungs, RungStanding, RungStudy, promotable
+from archive.queue.successive_halving import RungResult, RungStanding, RungStudy, promotable
 from archive.queue.updates import Completion
+from archive.rungs import Rungs
 from archive.store.records import Result, State
 from tests.support.stores import cells, propose
 

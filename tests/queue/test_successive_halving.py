@@ -12,8 +12,8 @@ from archive.errors import LeaseLostError
 from archive.exchange import dump, load
 from archive.queue import event_log
 from archive.queue.proposals import Proposals
-from archive.queue.successive_halving import Rungs
 from archive.queue.updates import Completion
+from archive.rungs import Rungs
 from archive.store.architectures import Architectures
 from archive.store.records import Result, State, Weights
 from tests.conftest import wipe

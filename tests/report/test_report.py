@@ -21,7 +21,7 @@ from archive.agents.recommendation import Recommendation
 from archive.cli.main import archive as root
 from archive.cli.study.export import ReportFile
 from archive.constraints import parse
-from archive.queries.hypervolume import pareto_set
+from archive.queries.pareto import pareto_set
 from archive.report.contents import commands, contents
 from archive.report.page.charts import AxisScale, Chart, round_step, short
 from archive.report.page.plots import plots

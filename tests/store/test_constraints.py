@@ -12,7 +12,7 @@ from archive.agents import provenance
 from archive.constraints import Constraint
 from archive.errors import StudyConflictError, UsageError
 from archive.exchange.load import load
-from archive.queries.hypervolume import pareto_set
+from archive.queries.pareto import pareto_set
 from archive.store.records import Objective, Result
 from tests.conftest import wipe
 from tests.support.dumped import dumped

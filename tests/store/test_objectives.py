@@ -12,7 +12,8 @@ from archive import agents
 from archive.agents import provenance
 from archive.errors import StudyConflictError, UsageError
 from archive.exchange.load import load
-from archive.queries.hypervolume import hypervolume, pareto_set
+from archive.objectives.pareto import hypervolume
+from archive.queries.pareto import pareto_set
 from archive.store.records import Objective, Result, State
 from archive.store.studies.creation import objective_names
 from tests.conftest import wipe

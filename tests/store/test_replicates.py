@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.constraints import parse
-from archive.queries.hypervolume import hypervolume, pareto_set, volumes
+from archive.objectives.pareto import hypervolume, volumes
+from archive.queries.pareto import pareto_set
 from archive.store.ranking import averaged
 from archive.store.records import Objective, Result, State, Study
 from archive.store.snapshots import ProposalView, Snapshot

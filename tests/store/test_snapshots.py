@@ -12,8 +12,8 @@ from archive.database.user_query import run_query
 from archive.errors import UnknownNameError
 from archive.exchange.dump import dump
 from archive.exchange.load import load
-from archive.queue.successive_halving import Rungs
 from archive.queue.updates import Completion
+from archive.rungs import Rungs
 from archive.store import snapshot_follower, snapshots
 from archive.store.records import Result, State
 from archive.store.snapshot_follower import SnapshotFollower

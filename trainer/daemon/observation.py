@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from archive.architecture.graph import Architecture
-from archive.store.metric_names import COST_METRICS
+from archive.objectives import COST_METRICS
 from archive.store.records import Claim, Result
 from archive.trainer.daemon import events
 from archive.trainer.daemon.in_flight import is_paused

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from archive.queue.successive_halving import Rungs
 from archive.queue.updates import Completion, Failure, Release
+from archive.rungs import Rungs
 from archive.store.properties import UNSAVED_WEIGHTS
 from archive.store.records import Claim, Result
 from archive.trainer.daemon import events

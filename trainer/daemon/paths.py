@@ -18,8 +18,7 @@ import threading
 import time
 from pathlib import Path
 
-from archive import runtime
-from archive.queue import successive_halving
+from archive import rungs, runtime
 from archive.queue.capabilities import Capabilities
 from archive.settings import Settings
 from archive.store.records import Claim, Study
@@ -172,7 +171,7 @@ class TrainerPaths:
             scratch_bytes=self._options.scratch_bytes,
             memory_bytes=self._options.memory_bytes,
             log=trial_log_path(self.home, claim.id),
-            epochs=successive_halving.epochs_of(study, claim.proposal.rung),
+            epochs=rungs.epochs_of(study.config, claim.proposal.rung),
             precision=self._options.precision,
             latency=LatencyOptions(self._options.latency_seconds, self._options.latency_batch),
             slots=slots,

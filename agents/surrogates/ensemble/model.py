@@ -106,7 +106,6 @@ class Ensemble(Surrogate):
         batch: int = 32,
         threads: int | None = None,
     ) -> None:
-        """Check and keep the settings."""
         distance = kernels.get(encoding) if isinstance(encoding, str) else encoding
         if not isinstance(distance, EmbeddedDistance):
             raise UsageError(

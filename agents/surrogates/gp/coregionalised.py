@@ -243,7 +243,6 @@ class CoregionalisedGP(Surrogate):
     def __init__(
         self, source_model: SourceModel, transform: str | OutcomeTransform = "log-regret"
     ) -> None:
-        """Keep the arguments."""
         self.source_model = source_model
         self.transform = outcome_transforms.get(transform)
 

@@ -128,7 +128,6 @@ class DistanceGP(Surrogate):
         noise: Noise | None = None,
         transform: str | OutcomeTransform = "standardise",
     ) -> None:
-        """Keep the arguments."""
         self.pairwise = pairwise
         self.covariance = covariance
         self.inference = inference or SliceSampling()

@@ -15,6 +15,7 @@ from archive.agents.surrogates.gp.replicates import Replicates
 from archive.agents.surrogates.outcome_transforms import OutcomeTransform, Scale
 from archive.agents.surrogates.threads import one_thread
 from archive.architecture.graph import Architecture
+from archive.architecture.networks import network_keys, take
 from archive.errors import NumericalError
 from archive.kernels.base import Components
 from archive.kernels.covariance.base import BoundCovariance, Covariance
@@ -108,9 +109,7 @@ class FittedGP(Fitted):
             return self
 
         extended = self._extend(architectures, None, np.zeros(len(architectures)))
-        added = np.array(
-            [process.values[-len(architectures) :].max() for process in extended.processes]
-        )
+        added = [process.values[-len(architectures) :].max() for process in extended.processes]
         return replace(extended, best_fantasy=np.maximum(self.best_fantasy, added))
 
     def observe(
@@ -131,7 +130,7 @@ class FittedGP(Fitted):
         check_scores(architectures, scores)
         values = self.scale.standardise(scores)
         known_variances = check_variances(scores, self.scale, variances)
-        keys = [network.key for network in architectures]
+        keys = network_keys(architectures)
         factors = self.scale.noise_factors(keys, scores)
         observations = self.observations.adding(keys, values, known_variances, factors)
         return replace(
@@ -163,12 +162,17 @@ class FittedGP(Fitted):
         return Posterior.of_standardised(self.scale, means, variances, self.best)
 
     def _joint(self, cross: BoundCovariance, inner: BoundCovariance) -> Posterior:
-        pairs = [
-            process.predict_jointly(cross.value(theta[:-1]), inner.value(theta[:-1]))
-            for theta, process in zip(self.thetas, self.processes, strict=True)
-        ]
-        means = np.array([mean for mean, _ in pairs])
-        covariances = np.array([covariance for _, covariance in pairs])
+        all_means = []
+        all_covariances = []
+        for theta, process in zip(self.thetas, self.processes, strict=True):
+            mean, covariance = process.predict_jointly(
+                cross.value(theta[:-1]), inner.value(theta[:-1])
+            )
+            all_means.append(mean)
+            all_covariances.append(covariance)
+
+        means = np.array(all_means)
+        covariances = np.array(all_covariances)
         variances = np.clip(np.diagonal(covariances, axis1=1, axis2=2), 0.0, None)
         return Posterior.of_standardised(self.scale, means, variances, self.best, covariances)
 
@@ -214,11 +218,11 @@ def standardise_observations(
     check_scores(architectures, scores)
     scale = transform.learn(scores)
     known_variances = check_variances(scores, scale, variances)
-    keys = [network.key for network in architectures]
+    keys = network_keys(architectures)
     observations = Replicates.of(
         keys, scale.standardise(scores), known_variances, scale.noise_factors(keys, scores)
     )
-    return scale, observations, tuple(architectures[index] for index in observations.first)
+    return scale, observations, tuple(take(architectures, observations.first))
 
 
 def check_variances(scores: Array, scale: Scale, variances: Array | None) -> Array:

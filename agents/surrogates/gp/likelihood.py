@@ -93,7 +93,6 @@ class Likelihood:
         replicates: Replicates,
         noise: tuple[float, float],
     ) -> None:
-        """Keep the arguments."""
         self.covariance = covariance
         self.stack = stack
         self.replicates = replicates

@@ -86,11 +86,15 @@ class MarginalLikelihood(Inference):
 
     def _starts(self, likelihood: Likelihood, rng: np.random.Generator) -> list[Array]:
         bounds = likelihood.bounds
-        drawn = (self._draw(likelihood, rng) for _ in range(20 * self.starts))
-        # A likelihood costs a fraction of a climb; with indefinite distances it may be -inf at
-        # small betas.
-        finite = (x for x in (bounds.centre, *drawn) if np.isfinite(likelihood.value(x)))
-        starts = [x for x, _ in zip(finite, range(self.starts), strict=False)]
+        candidates = [bounds.centre]
+        candidates += [self._draw(likelihood, rng) for _ in range(20 * self.starts)]
+        starts: list[Array] = []
+        for candidate in candidates:
+            # A likelihood costs a fraction of a climb; with indefinite distances it may be -inf at
+            # small betas.
+            if len(starts) < self.starts and np.isfinite(likelihood.value(candidate)):
+                starts.append(candidate)
+
         if not starts:
             raise NumericalError(
                 "the observations have no finite likelihood at any hyperparameters tried"

@@ -45,7 +45,6 @@ class DistancesWithIdentity:
     """
 
     def __init__(self, pairwise: Pairwise) -> None:
-        """Keep the argument."""
         self.pairwise = pairwise
 
     def distances(
@@ -77,7 +76,6 @@ class NuggetCovariance(Covariance):
     """
 
     def __init__(self, inner: Covariance) -> None:
-        """Keep the argument."""
         self.inner = inner
 
     @property
@@ -140,7 +138,6 @@ class DimensionScaledPrior(Covariance):
     """
 
     def __init__(self, covariance: Covariance, components: int) -> None:
-        """Keep the arguments."""
         self.covariance = covariance
         self.components = components
 

@@ -37,6 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.agents.surrogates.base import Array
+from archive.architecture.networks import take
 
 Integers = NDArray[np.int64]
 
@@ -113,7 +114,7 @@ class Replicates:
         kept = np.flatnonzero(new[self.rows] >= 0)
         # Sorted by row: where `single` holds, row i must be evaluation i.
         kept = kept[np.argsort(new[self.rows[kept]], kind="stable")]
-        keys = tuple(self.keys[row] for row in rows)
+        keys = tuple(take(self.keys, rows))
         return Replicates(
             keys,
             new[self.rows[kept]],

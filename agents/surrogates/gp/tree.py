@@ -34,6 +34,7 @@ from archive.agents.surrogates.gp.exact import GaussianProcess, try_cholesky
 from archive.agents.surrogates.gp.likelihood import some_of
 from archive.agents.surrogates.outcome_transforms import Scale
 from archive.agents.surrogates.threads import one_thread
+from archive.architecture.networks import take
 
 Integers = NDArray[np.int64]
 
@@ -189,7 +190,7 @@ def fit(
     scale = Scale.of(scores)
     values = scale.standardise(scores)
     rows = some_of(len(vectors), OBSERVATIONS, rng)
-    some = [vectors[index] for index in rows.tolist()]
+    some = take(vectors, rows)
     blocks = features.blocks(some, some)
     with one_thread():
         theta = _most_probable(blocks, values[rows], rng)
@@ -219,12 +220,12 @@ def objective(theta: Array, blocks: Blocks, values: Array) -> tuple[float, Array
 
 
 def _most_probable(blocks: Blocks, values: Array, rng: np.random.Generator) -> Array:
-    starts = [
-        _BOUNDS.mean(axis=1),
-        *(rng.uniform(_BOUNDS[:, 0], _BOUNDS[:, 1]) for _ in range(_STARTS - 1)),
-    ]
+    drawn = rng.uniform(_BOUNDS[:, 0], _BOUNDS[:, 1], (_STARTS - 1, len(_BOUNDS)))
     climb = partial(minimize, objective, jac=True, bounds=_BOUNDS, options={"maxiter": 50})
-    optima = [climb(x0=start, args=(blocks, values)) for start in starts]
+    optima = []
+    for start in (_BOUNDS.mean(axis=1), *drawn):
+        optima.append(climb(x0=start, args=(blocks, values)))
+
     theta: Array = min(optima, key=lambda optimum: float(optimum.fun)).x
     return theta
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from threading import Lock
 from typing import Any, final
 
@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from archive.agents.acquisition.listing import Listing
 from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
+from archive.architecture.networks import network_keys, take
 from archive.kernels.features.embedding import EmbeddedDistance
 
 Singles = NDArray[np.float32]
@@ -61,7 +62,6 @@ class SparseFeatures:
     """
 
     def __init__(self, kinds: Sequence[EmbeddedDistance], listing: Listing | None = None) -> None:
-        """Start without networks."""
         self.kinds = tuple(kinds)
         self.listing = listing or Listing(())
         self._numbers: dict[tuple[int, str], int] = {}
@@ -116,19 +116,17 @@ class SparseFeatures:
             parts = [self._known.get(network.key) or self._add(network) for network in networks]
             forget(self._known)
 
-        rows = np.repeat(np.arange(len(parts)), [len(numbers) for numbers, _ in parts])
-        return (
-            rows,
-            np.concatenate([part[0] for part in parts]),
-            np.concatenate([part[1] for part in parts]),
-        )
+        numbers, values = zip(*parts, strict=True)
+        rows = np.repeat(np.arange(len(parts)), list(map(len, numbers)))
+        return rows, np.concatenate(numbers), np.concatenate(values)
 
     def _add(self, network: Architecture) -> tuple[Integers, Floats]:
         numbers: list[int] = []
         values: list[float] = []
-        parts = chain.from_iterable(
-            self.listing.prepare(kind, network).features for kind in self.kinds
-        )
+        parts: list[Mapping[str, float]] = []
+        for kind in self.kinds:
+            parts += self.listing.prepare(kind, network).features
+
         for component, features in enumerate(parts):
             for name, value in features.items():
                 numbers.append(self._numbers.setdefault((component, name), len(self._numbers)))
@@ -165,11 +163,12 @@ class Merged:
         """Return the history with m more evaluations, equal bit for bit to one merge of all."""
         position = dict(self.position)
         count = len(self.networks)
-        positions = np.array(
-            [position.setdefault(network.key, len(position)) for network in networks], np.int64
-        )
+        for key in network_keys(networks):
+            position.setdefault(key, len(position))
+
+        positions = np.array(list(map(position.__getitem__, network_keys(networks))), np.int64)
         rows, first = np.unique(positions, return_index=True)
-        new = tuple(networks[row] for row in first[rows >= count].tolist())
+        new = tuple(take(networks, first[rows >= count]))
         sums = np.concatenate([self.sums, np.zeros(len(new), self.sums.dtype)])
         counts = np.concatenate([self.counts, np.zeros(len(new), self.counts.dtype)])
         np.add.at(sums, positions, scores)

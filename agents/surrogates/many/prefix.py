@@ -59,6 +59,7 @@ from archive.agents.surrogates.many.trees import CrossFittedTrees, RankCompariso
 from archive.agents.surrogates.outcome_transforms import OutcomeTransform, Scale
 from archive.agents.surrogates.stacking import FittedStackedGP, StackedGP
 from archive.architecture.graph import Architecture
+from archive.architecture.networks import network_keys, networks_by_key, take
 from archive.kernels.base import Components
 
 SHORTEST = 128
@@ -78,7 +79,6 @@ class RecurringBlocks:
     """
 
     def __init__(self, pairwise: Pairwise) -> None:
-        """Start with an empty cache."""
         self._pairwise = pairwise
         self._unnormalised = 0
         self._blocks: OrderedDict[tuple[str, ...], dict[str, Array]] = OrderedDict()
@@ -92,21 +92,23 @@ class RecurringBlocks:
             return self._pairwise.distances(first, second)
 
         with self._lock:
-            columns = tuple(network.key for network in second)
+            columns = tuple(network_keys(second))
             rows = self._blocks.get(columns, {})
-            new = {network.key: network for network in first if network.key not in rows}
+            new = networks_by_key(first, rows)
             if new:
                 computed = self._pairwise.distances(list(new.values()), second)
                 self._unnormalised = len(computed.unnormalised)
                 # Copies: a view of one row would keep the whole block.
-                rows |= {key: computed.stack[:, column].copy() for column, key in enumerate(new)}
+                for column, key in enumerate(new):
+                    rows[key] = computed.stack[:, column].copy()
 
-            self._blocks[columns] = {network.key: rows[network.key] for network in first}
+            recent = list(map(rows.__getitem__, network_keys(first)))
+            self._blocks[columns] = dict(zip(network_keys(first), recent, strict=True))
             self._blocks.move_to_end(columns)
             while len(self._blocks) > MOST_BLOCKS:
                 self._blocks.popitem(last=False)
 
-            stack = np.stack([rows[network.key] for network in first], axis=1)
+            stack = np.stack(recent, axis=1)
 
         return Components.of_stack(stack, self._unnormalised)
 
@@ -198,11 +200,11 @@ class Prefix:
         rows = np.array([content.position[network.key] for network in networks], np.int64)
         near = np.flatnonzero(np.isin(rows, relevant(means, RELEVANT)))
         errors_near = (scale.standardise(scores[near]) - trees.out_of_fold[rows[near]]) / unit
-        relevant_ones = [networks[row] for row in near.tolist()]
+        relevant_ones = take(networks, near)
         thetas = process_of_errors(errors, errors.pairwise, None, relevant_ones, errors_near).thetas
         distances = RecurringBlocks(errors.pairwise)
         held_out, others = split(len(distinct))
-        targets = [distinct[row] for row in held_out.tolist()]
+        targets = take(distinct, held_out)
         evaluated = networks, scores, rows
         predicted = (
             _rival_of(rival, evaluated, others[relevant(means[others], most)])
@@ -229,11 +231,9 @@ class Prefix:
 
     def predict(self, networks: Sequence[Architecture]) -> tuple[Array, Array]:
         """Return f and s2 of `trees` for m networks, cached: (m,) float64 each."""
-        keys = [network.key for network in networks]
+        keys = network_keys(networks)
         with self._lock:
-            new = {
-                network.key: network for network in networks if network.key not in self._predicted
-            }
+            new = networks_by_key(networks, self._predicted)
             if new:
                 matrix = self.features.matrix(list(new.values()), self.columns)
                 means, variances = self.trees.predict(matrix)
@@ -252,7 +252,6 @@ class Prefixes:
     """Models of the latest prefixes. Threads may share one."""
 
     def __init__(self) -> None:
-        """Start without models."""
         self._cached: OrderedDict[
             tuple[int, float, str], tuple[Sequence[Architecture], Array, Prefix]
         ] = OrderedDict()
@@ -296,7 +295,7 @@ def _are_equal(first: Sequence[Architecture], second: Sequence[Architecture]) ->
     if all(map(is_, first, second)):
         return True
 
-    return [network.key for network in first] == [network.key for network in second]
+    return network_keys(first) == network_keys(second)
 
 
 def process_of_errors(
@@ -333,6 +332,4 @@ def _rival_of(
     """
     networks, scores, rows = evaluated
     near = np.flatnonzero(np.isin(rows, selected))
-    return rival.fit(
-        [networks[row] for row in near.tolist()], scores[near], np.random.default_rng(0)
-    )
+    return rival.fit(take(networks, near), scores[near], np.random.default_rng(0))

@@ -55,6 +55,7 @@ from archive.agents.surrogates.many.trees import FOLDS
 from archive.agents.surrogates.outcome_transforms import OutcomeTransform
 from archive.agents.surrogates.stacking import FittedStackedGP, StackedGP
 from archive.architecture.graph import Architecture
+from archive.architecture.networks import network_keys, networks_by_key, take
 
 BLOCK = 1024
 PROMISING = 80
@@ -91,9 +92,9 @@ class ScreenedProcess(Fitted):
         """Return the process of a prefix, with later evaluations of relevant networks."""
         content = Merged.of(architectures, scores)
         # All evaluations of a network or none of them: the best ones alone would be lucky ones.
-        selected = {content.networks[row].key for row in relevant(content.means, LATER).tolist()}
+        selected = set(network_keys(take(content.networks, relevant(content.means, LATER))))
         near = [row for row, network in enumerate(architectures) if network.key in selected]
-        return cls(prefix, process.observe([architectures[row] for row in near], scores[near]))
+        return cls(prefix, process.observe(take(architectures, near), scores[near]))
 
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
         """See `Fitted.posterior`.
@@ -109,7 +110,7 @@ class ScreenedProcess(Fitted):
             return self._exact(architectures)
 
         rows = promising(*self.prefix.predict(architectures), PROMISING)
-        inner = self._exact([architectures[row] for row in rows.tolist()])
+        inner = self._exact(take(architectures, rows))
         filled = []
         for values in (inner.means, inner.variances):
             whole = np.repeat(values.min(axis=1)[:, None], len(architectures), axis=1)
@@ -128,15 +129,14 @@ class ScreenedProcess(Fitted):
 
     def _exact(self, architectures: Sequence[Architecture]) -> Posterior:
         """Return the posterior under the process, cached: short lists were ranked before."""
-        new = {network.key: network for network in architectures if network.key not in self._known}
+        new = networks_by_key(architectures, self._known)
         inner = self.process.posterior(list(new.values()))
         self._known.update(
             zip(new, zip(inner.means.T, inner.variances.T, strict=True), strict=True)
         )
-        marginals = [self._known[network.key] for network in architectures]
-        means = np.stack([mean for mean, _ in marginals], axis=1)
-        variances = np.stack([variance for _, variance in marginals], axis=1)
-        return replace(inner, means=means, variances=variances)
+        marginals = map(self._known.__getitem__, network_keys(architectures))
+        means, variances = zip(*marginals, strict=True)
+        return replace(inner, means=np.stack(means, axis=1), variances=np.stack(variances, axis=1))
 
 
 def promising(means: Array, variances: Array, most: int) -> Integers:
@@ -186,7 +186,6 @@ class ManyEvaluations(Surrogate):
         first: int = FIRST,
         everywhere: bool = False,
     ) -> None:
-        """Keep the arguments."""
         self.few = few
         self.features = features
         self.process = process
@@ -199,8 +198,7 @@ class ManyEvaluations(Surrogate):
     def applies(self, architectures: Sequence[Architecture]) -> bool:
         """Return whether the evaluations of these networks are too many for `few`."""
         return (
-            len(architectures) > self.first
-            and len({network.key for network in architectures}) > self.first
+            len(architectures) > self.first and len(set(network_keys(architectures))) > self.first
         )
 
     def everywhere(self) -> ManyEvaluations:
@@ -237,7 +235,7 @@ class ManyEvaluations(Surrogate):
             return self.few.fit(architectures, scores, rng, variances)
 
         size = prefix_size(len(architectures), self.first)
-        if len({network.key for network in architectures[:size]}) < FOLDS:
+        if len(set(network_keys(architectures[:size]))) < FOLDS:
             size = len(architectures)
 
         head = architectures[:size]
@@ -271,7 +269,7 @@ class ManyEvaluations(Surrogate):
         """
         content = Merged.of(architectures, scores)
         best = np.sort(np.argsort(-content.means, kind="stable")[: RELEVANT // 2])
-        return tuple(content.networks[row] for row in best.tolist())
+        return tuple(take(content.networks, best))
 
 
 @final
@@ -307,7 +305,7 @@ class CorrectedTrees(Fitted):
         networks = content.networks
         means = content.means
         selected = relevant(means, RELEVANT).tolist()
-        near = [networks[row] for row in selected]
+        near = take(networks, selected)
         values = prefix.scale.standardise(means[selected])
         predicted = prefix.predict(near)[0]
         for row, network in enumerate(near):
@@ -351,7 +349,7 @@ class CorrectedTrees(Fitted):
         if len(rows) > BLOCK:
             rows = promising(means, variances, CORRECTED)
 
-        inner = self.process.posterior([architectures[row] for row in rows.tolist()])
+        inner = self.process.posterior(take(architectures, rows))
         corrected = inner.variances[0] * (self.unit**2 + variances[rows] / self._prior)
         means[rows] += self.unit * inner.means[0]
         if self.everywhere:

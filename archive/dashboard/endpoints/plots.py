@@ -15,11 +15,12 @@ from starlette.routing import Route
 from archive.dashboard.endpoints.inputs import archive_of, integer, named_study
 from archive.dashboard.wire import json_response
 from archive.errors import UnknownNameError, UsageError
+from archive.objectives import sign
 from archive.plots.data import gains, hyperparameters, timeline
 from archive.plots.data.curves import evenly
-from archive.queries.hypervolume import ParetoSet, pareto_set
+from archive.queries.pareto import ParetoSet, pareto_set
 from archive.store.ranking import values_of
-from archive.store.records import State, sign
+from archive.store.records import State
 from archive.store.snapshots import ProposalView, Snapshot, violation_of
 
 LINES = 300

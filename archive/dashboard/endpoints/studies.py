@@ -28,10 +28,10 @@ from archive.dashboard.feeds.study import (
 )
 from archive.dashboard.wire import binary_response, json_response, table
 from archive.errors import UsageError
+from archive.objectives import sign
 from archive.queries.proposals import DETAILS_OF_PROPOSAL, FAILED, VALUES_OF_NETWORKS, WAITING
 from archive.queue import backlog, event_log, workers
 from archive.store.properties import CURVE, EPOCH, from_json, proposal_id, with_prefix
-from archive.store.records import sign
 from archive.store.snapshots import read_view
 from archive.store.studies.rows import SOME, Row, read_rows
 

@@ -24,11 +24,12 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from archive.dashboard.feeds.base import Entries, Feed
+from archive.objectives import MOST_OBJECTIVES, sign
 from archive.store.metric_names import units_of
 from archive.store.properties import CURVE, EPOCH, METRIC, proposal_id, with_prefix
-from archive.store.records import State, Study, is_cancelled, sign
+from archive.store.records import State, Study, is_cancelled
 from archive.store.studies import studies
-from archive.store.studies.creation import MOST_OBJECTIVES, agent_names
+from archive.store.studies.creation import agent_names
 from archive.store.studies.rows import (
     ALL,
     COUNT,

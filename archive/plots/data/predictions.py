@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from archive.errors import UsageError
+from archive.objectives import sign
 from archive.plots.data.results import (
     Floats,
     Integers,
@@ -30,7 +31,6 @@ from archive.plots.data.results import (
     mask_undrawable,
     read,
 )
-from archive.store.records import sign
 
 if TYPE_CHECKING:
     from archive.api import Archive

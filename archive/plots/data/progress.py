@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from archive.errors import UsageError
+from archive.objectives import sign
 from archive.plots.data.results import (
     Floats,
     Integers,
@@ -25,7 +26,7 @@ from archive.plots.data.results import (
     mask_undrawable,
     read,
 )
-from archive.store.records import Direction, sign
+from archive.store.records import Direction
 
 if TYPE_CHECKING:
     from archive.api import Archive

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.errors import UsageError
+from archive.objectives import sign
 from archive.store import result_columns
 from archive.store.properties import METRIC
-from archive.store.records import sign
 
 if TYPE_CHECKING:
     from archive.api import Archive

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from archive.errors import UsageError
+from archive.objectives import COST_METRICS, sign
+from archive.objectives.pareto import find_front
 from archive.plots.data.results import (
     Booleans,
     Floats,
@@ -21,11 +23,8 @@ from archive.plots.data.results import (
     mask_undrawable,
     read,
 )
-from archive.queries import hypervolume
-from archive.queries.hypervolume import find_front
-from archive.store.metric_names import COST_METRICS
 from archive.store.properties import METRIC
-from archive.store.records import Direction, sign
+from archive.store.records import Direction
 from archive.store.studies.rows import NETWORK
 from archive.values import is_number
 
@@ -142,7 +141,7 @@ def tradeoff(
         tuple(architectures),
         value,
         cost,
-        hypervolume.find_front(cost, sign(first.direction) * value),
+        find_front(cost, sign(first.direction) * value),
         sum(map(len, usable)) - sum(counts),
         left_out,
     )

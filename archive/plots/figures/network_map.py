@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from archive import words
+from archive.objectives import sign
 from archive.plots.data import network_map as network_map_data
 from archive.plots.data.network_map import LANDMARKS, PROFILE, NetworkMap, SearchPath
 from archive.plots.data.results import describe_undrawable
 from archive.plots.figures import style
-from archive.store.records import sign
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from archive.errors import UsageError
+from archive.objectives import sign
 from archive.plots.data import progress as progress_data
 from archive.plots.data.progress import Against, BestSoFar, ProgressBand
 from archive.plots.data.results import describe_undrawable
 from archive.plots.figures import style
-from archive.store.records import sign
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from archive.objectives import sign
 from archive.plots.data import tradeoff
 from archive.plots.data import tradeoff as tradeoff_data
 from archive.plots.data.results import Integers, describe_undrawable
 from archive.plots.data.tradeoff import ValueAndCost
 from archive.plots.figures import style
-from archive.store.records import sign
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,6 +10,7 @@ import numpy as np
 
 from archive import words
 from archive.errors import ArchiveError, UsageError
+from archive.objectives import sign
 from archive.plots.data import curves, gains, network_map, predictions, progress, tradeoff
 from archive.plots.data.curves import evenly
 from archive.plots.data.results import (
@@ -23,11 +24,10 @@ from archive.plots.data.results import (
     mask_undrawable,
 )
 from archive.plots.figures.style import cost_unit, quantity, robust_limits, spans_orders
-from archive.queries.hypervolume import ParetoSet
+from archive.queries.pareto import ParetoSet
 from archive.report.contents import StudyReport, columns_of, costs_on_record
 from archive.report.page.charts import MARKS, AxisScale, Chart, ReportPlot, describe_left_out
 from archive.store.properties import METRIC
-from archive.store.records import sign
 
 if TYPE_CHECKING:
     from archive.api import Archive

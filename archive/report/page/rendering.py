@@ -17,8 +17,9 @@ from archive import __version__, drawing
 from archive.agents.recommendation import Recommendation
 from archive.architecture import diagram
 from archive.errors import ArchiveError
+from archive.objectives import sign
 from archive.plots.figures.style import printable, quantity
-from archive.queries.hypervolume import ParetoSet
+from archive.queries.pareto import ParetoSet
 from archive.report.contents import (
     MOST_VALUES,
     StudyReport,
@@ -30,7 +31,7 @@ from archive.report.contents import (
 from archive.report.page.charts import ReportPlot, short
 from archive.store.metric_names import units_of
 from archive.store.properties import METRIC
-from archive.store.records import Evaluation, State, sign
+from archive.store.records import Evaluation, State
 from archive.store.studies.creation import agent_names, kind_of
 from archive.store.studies.studies import UNBOUNDED, describe_budget
 from archive.values import is_duration

@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 from archive.agents.base import Observation
 from archive.agents.recommendation import recommend
 from archive.architecture.graph import Architecture
+from archive.objectives import sign
 from archive.queries.proposals import TRACES_OF_STUDIES
 from archive.searches.comparison.plan import Problem, StudyJob
 from archive.spaces.base import Space
-from archive.store.records import sign
 
 if TYPE_CHECKING:
     from archive.api import Archive

@@ -20,6 +20,7 @@ from archive.agents.loop import FAILURES
 from archive.agents.proxies.study_scores import basis_of
 from archive.architecture.graph import Architecture
 from archive.errors import SearchError, TrainingError
+from archive.objectives import sign
 from archive.searches.comparison.plan import STARTER, StudyJob
 from archive.spaces import stored_spaces
 from archive.spaces.base import Space
@@ -163,7 +164,7 @@ class _Past:
                 self.history = replace(self.history, failed=(*self.history.failed, architecture))
                 self._check()
             else:
-                score = outcome.value if self._study.direction == "maximise" else -outcome.value
+                score = sign(self._study.direction) * outcome.value
                 seen = Observation(architecture, score, id_, agent, seed=outcome.seed)
                 self._observed.append(self.total)
                 self.history = replace(
@@ -178,8 +179,8 @@ class _Past:
 
     @property
     def values(self) -> list[float]:
-        sign = 1.0 if self._study.direction == "maximise" else -1.0
-        return [sign * seen.score for seen in self.history.observations]
+        better = sign(self._study.direction)
+        return [better * seen.score for seen in self.history.observations]
 
     @property
     def basis(self) -> dict[str, Any]:

@@ -5,18 +5,17 @@ name; its agents, stored once for each kind, configuration and version.
 from __future__ import annotations
 
 import hashlib
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from operator import index
 from typing import TYPE_CHECKING, Any, LiteralString
 
+from archive import constraints, objectives
 from archive.argument_checks import check_length
-from archive.constraints import OPERATORS
 from archive.database.statements import revised
 from archive.errors import StudyConflictError, UsageError
 from archive.store.properties import space_id, task_id, to_json
-from archive.store.records import Constraint, Objective, Study
+from archive.store.records import Study
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
@@ -24,11 +23,6 @@ if TYPE_CHECKING:
     from archive.database.connection import Connection
     from archive.store.records import Study
 
-
-MOST_OBJECTIVES = 4
-"""Most objectives of a study.
-
-With M objectives, a proposal of an agent costs the size of the front to the power of M - 1."""
 
 CREATE = f"""
 MERGE (s:Study {{name: $name}})
@@ -91,11 +85,11 @@ def check(study: Study) -> None:
 
         check_length(f"the name of a {what}", name)
 
-    if study.direction not in ("maximise", "minimise"):
+    if study.direction not in objectives.DIRECTIONS:
         raise UsageError(f"direction must be maximise or minimise, got {study.direction!r}")
 
-    check_objectives(study.objectives)
-    check_constraints(study.constraints)
+    objectives.check(study.objectives)
+    constraints.check(study.constraints)
     check_budget(study.budget)
     check_seed(study.seed)
 
@@ -120,60 +114,6 @@ def check_new_name(name: str) -> None:
             "a new study needs a name other than 'all' that contains no comma and no '#', begins with no hyphen, and "
             f"has no blank at an end, since other options could not refer to it otherwise: got {name!r}"
         )
-
-
-def check_objectives(objectives: Sequence[Objective]) -> None:
-    """Check that a study can have these objectives.
-
-    Raises:
-        UsageError: There are too many, a name is empty or occurs twice, or a direction is invalid.
-    """
-    names = [objective.name for objective in objectives]
-    if len(names) > MOST_OBJECTIVES:
-        raise UsageError(
-            f"a study has at most {MOST_OBJECTIVES} objectives, got {len(names)}: {', '.join(names)}"
-        )
-
-    for objective in objectives:
-        if not objective.name or names.count(objective.name) > 1:
-            raise UsageError(
-                f"the objectives of a study need different names, got {', '.join(map(repr, names))}"
-            )
-
-        check_length("the name of an objective", objective.name)
-        if objective.direction not in ("maximise", "minimise"):
-            raise UsageError(
-                f"direction of {objective.name} must be maximise or minimise, "
-                f"got {objective.direction!r}"
-            )
-
-
-def check_constraints(constraints: Sequence[Constraint]) -> None:
-    """Check that a study can have these constraints.
-
-    Raises:
-        UsageError: One quantity has two bounds of one kind, or a bound or an operator is invalid.
-    """
-    kinds = [(constraint.name, constraint.sign) for constraint in constraints]
-    for constraint in constraints:
-        if (
-            not constraint.name
-            or constraint.operator not in OPERATORS
-            or not math.isfinite(constraint.bound)
-        ):
-            raise UsageError(
-                f"a constraint is NAME<=NUMBER, with <=, <, >= or >, got {str(constraint)!r}"
-            )
-
-        if kinds.count((constraint.name, constraint.sign)) > 1:
-            both = ", ".join(
-                str(other)
-                for other in constraints
-                if (other.name, other.sign) == (constraint.name, constraint.sign)
-            )
-            raise UsageError(
-                f"a study needs one bound of each kind on {constraint.name}, got {both}"
-            )
 
 
 def constraint_lists(study: Study) -> dict[str, Any]:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from archive.database.statements import lock, revised
 from archive.errors import UnknownNameError
+from archive.objectives import sign
 from archive.store.properties import study_from
 from archive.store.protocol_names import DEFAULT_RECIPE, ProtocolName
-from archive.store.records import Evaluation, State, Study, sign
+from archive.store.records import Evaluation, State, Study
 from archive.store.studies import creation, deletion
 from archive.store.studies.creation import FEASIBLE, WHOLE, agent_names
 from archive.store.studies.deletion import Deletion

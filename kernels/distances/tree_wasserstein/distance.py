@@ -32,7 +32,7 @@ from archive.architecture.layer_mass import layer_masses
 from archive.architecture.operations import vocabulary
 from archive.argument_checks import check_flag
 from archive.errors import InvalidArchitectureError, UsageError
-from archive.kernels.base import Components, check_one_space
+from archive.kernels.base import Components
 from archive.kernels.distances.tree_wasserstein.measures import (
     Gram,
     cumulate,
@@ -46,7 +46,7 @@ from archive.kernels.distances.tree_wasserstein.operation_trees import (
     OperationTree,
     default_tree,
 )
-from archive.kernels.features.embedding import Comparison, Embedded, FeatureDistance
+from archive.kernels.features.embedding import Comparison, Embedded, FeatureDistance, features_of
 
 if TYPE_CHECKING:
     from archive.kernels.features.l1_blocks import BlockPart, Steps
@@ -109,7 +109,6 @@ class TreeWasserstein(FeatureDistance):
         sizes: bool = False,
         functional: bool = False,
     ) -> None:
-        """Check the arguments."""
         self.n = (n,) if isinstance(n, int) else tuple(n)
         whole = all(isinstance(length, int) and 1 <= length <= LONGEST for length in self.n)
         if not self.n or not whole or len(set(self.n)) < len(self.n):
@@ -137,7 +136,7 @@ class TreeWasserstein(FeatureDistance):
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
         """Return `line` for measures of degrees and units, `l1` for the other parts."""
-        return tuple("line" if part in ON_A_LINE else "l1" for part in self.parts)
+        return tuple(map(_comparison, self.parts))
 
     @property
     def part_weights(self) -> tuple[float, ...] | None:
@@ -177,7 +176,9 @@ class TreeWasserstein(FeatureDistance):
 
         rows, columns = self._sides(first, second)
         stack = np.zeros((len(self.parts), len(rows), len(rows if columns is None else columns)))
-        self._fill([(block, [(1.0, part)]) for part, block in enumerate(stack)], rows, columns)
+        for part, block in enumerate(stack):
+            self._fill(block, [(1.0, part)], rows, columns)
+
         return Components.of_stack(stack, len(stack))
 
     def combine(
@@ -205,16 +206,13 @@ class TreeWasserstein(FeatureDistance):
         requested = self.weights if weights is None else self._check_weights(weights)
         weights_of_parts = requested or (1 / len(self.parts),) * len(self.parts)
         out = np.zeros((len(rows), len(rows if columns is None else columns)))
-        self._fill(
-            [(out, [(weight, part) for part, weight in enumerate(weights_of_parts) if weight])],
-            rows,
-            columns,
-        )
+        weighted = [(weight, part) for part, weight in enumerate(weights_of_parts) if weight]
+        self._fill(out, weighted, rows, columns)
         return out
 
     def _check_weights(self, weights: Iterable[float]) -> tuple[float, ...]:
         try:
-            checked = tuple(float(weight) for weight in weights)
+            checked = tuple(map(float, weights))
         except (TypeError, ValueError):
             raise UsageError(
                 f"weights must be numbers, one each for {', '.join(self.parts)}, got {weights!r}"
@@ -239,11 +237,12 @@ class TreeWasserstein(FeatureDistance):
                 below[edge] = below.get(edge, 0) + count
 
         # Counts are integers up to this point: the order of the layers changes no bit.
-        return {
-            name: weight * (count / total)
-            for (name, weight), count in sorted(below.items())
-            if weight
-        }
+        features = {}
+        for (name, weight), edge_count in sorted(below.items()):
+            if weight:
+                features[name] = weight * (edge_count / total)
+
+        return features
 
     def _path(self, gram: Gram, tree: OperationTree) -> tuple[tuple[str, float], ...]:
         path = self._paths.get((tree, gram))
@@ -255,43 +254,36 @@ class TreeWasserstein(FeatureDistance):
 
         return path
 
-    def _sides(
-        self,
-        first: Sequence[Embedded | Architecture],
-        second: Sequence[Embedded | Architecture] | None,
-    ) -> tuple[list[Embedded], list[Embedded] | None]:
-        rows = [self._as_prepared(network) for network in first]
-        columns = None if second is None else [self._as_prepared(network) for network in second]
-        check_one_space([*rows, *(columns or ())])
-        return rows, columns
-
-    def _as_prepared(self, network: Embedded | Architecture) -> Embedded:
-        return self.prepare(network) if isinstance(network, Architecture) else network
-
     def _fill(
         self,
-        blocks: Sequence[tuple[Floats, Sequence[tuple[float, int]]]],
+        out: Floats,
+        weighted: Sequence[tuple[float, int]],
         rows: Sequence[Embedded],
         columns: Sequence[Embedded] | None,
     ) -> None:
         from archive.kernels.features import l1_blocks
 
-        for out, weighted in blocks:
-            if out.size:
-                parts = [(weight, self._part(part, rows, columns)) for weight, part in weighted]
-                l1_blocks.fill(out, parts, symmetric=columns is None)
+        if out.size:
+            parts = [(weight, self._part(part, rows, columns)) for weight, part in weighted]
+            l1_blocks.fill(out, parts, symmetric=columns is None)
 
     def _part(
         self, part: int, rows: Sequence[Embedded], columns: Sequence[Embedded] | None
     ) -> BlockPart:
         from archive.kernels.features import l1_blocks
 
-        features = [[network.features[part] for network in side] for side in (rows, columns or ())]
+        first = features_of(rows, part)
+        second = None if columns is None else features_of(columns, part)
         if self.comparisons[part] == "line":
-            functions = [_cumulate_once(side) for side in features]
-            return l1_blocks.steps(functions[0], None if columns is None else functions[1])
+            return l1_blocks.steps(
+                _cumulate_once(first), None if second is None else _cumulate_once(second)
+            )
 
-        return l1_blocks.vectors(features[0], None if columns is None else features[1])
+        return l1_blocks.vectors(first, second)
+
+
+def _comparison(part: str) -> Comparison:
+    return "line" if part in ON_A_LINE else "l1"
 
 
 def _cumulate_once(measures: Sequence[Mapping[str, float]]) -> list[Steps]:

@@ -41,8 +41,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from itertools import accumulate, pairwise
+from operator import itemgetter
 
 from archive.architecture.graph import Architecture
+from archive.architecture.networks import take
 from archive.errors import InvalidArchitectureError
 from archive.kernels.distances.tree_wasserstein.operation_trees import Node, OperationTree
 from archive.kernels.features.l1_blocks import Steps
@@ -83,7 +85,7 @@ def ngrams(architecture: Architecture, n: int, operations: Set[str]) -> dict[Gra
         for label, parents in zip(labels, architecture.parents, strict=True):
             extended: dict[Gram, int] = {}
             if label is not None:
-                extended = _extend([ending[parent] for parent in parents], label)
+                extended = _extend(take(ending, parents), label)
 
             longer.append(extended)
             size += len(extended)
@@ -122,11 +124,17 @@ def gram_path(gram: Gram, tree: OperationTree) -> Iterator[tuple[str, float]]:
         levels.append([path[min(level, len(path)) - 1] for path in paths])
 
     deeper = MIXED if len(set(levels[0])) > 1 else 1.0
-    yield _name(levels[0]), sum(node.weight + (1 - deeper) * node.below for node in levels[0]) / n
+    length = 0.0
+    for node in levels[0]:
+        length += node.weight + (1 - deeper) * node.below
+
+    yield _name(levels[0]), length / n
     for above, nodes in pairwise(levels):
-        passed = sum(
-            node.weight for before, node in zip(above, nodes, strict=True) if before is not node
-        )
+        passed = 0.0
+        for before, node in zip(above, nodes, strict=True):
+            if before is not node:
+                passed += node.weight
+
         yield _name(nodes), deeper * passed / n
 
 
@@ -142,7 +150,7 @@ def degrees(architecture: Architecture) -> tuple[dict[str, float], dict[str, flo
     """
     eta = _longest_hops(architecture)
     reached = [(u, hops) for u, hops in enumerate(eta) if hops is not None]
-    longest = max(hops for _, hops in reached)
+    longest = max(map(itemgetter(1), reached))
     end = longest if eta[-1] is None else eta[-1]
     return (
         _degree_measure(architecture.parents, reached, longest, end),
@@ -174,26 +182,26 @@ def widths(architecture: Architecture) -> dict[str, float]:
 
     Without such layers, all mass is at 0.
     """
-    units = Counter(layer.units for layer in architecture.layers if layer.units is not None)
-    total = units.total()
-    if not total:
-        return {"0.0": 1.0}
+    units = [layer.units for layer in architecture.layers if layer.units is not None]
+    measure = {} if units else {"0.0": 1.0}
+    for size, count in sorted(Counter(units).items()):
+        measure[repr(math.log2(size))] = count / len(units)
 
-    return {repr(math.log2(size)): count / total for size, count in sorted(units.items())}
+    return measure
 
 
 def cumulate(measure: Mapping[str, float]) -> Steps:
     """Return the cumulative distribution function of a measure on a line."""
-    masses = sorted((_place(name), mass) for name, mass in measure.items())
-    values = list(accumulate(mass for _, mass in masses))
+    masses = sorted(zip(map(_place, measure), measure.values(), strict=True))
+    values = list(accumulate(map(itemgetter(1), masses)))
     # The last value is exactly 1 in all functions, whatever the rounding of the sums.
-    return tuple(position for position, _ in masses), (*values[:-1], 1.0)
+    return tuple(map(itemgetter(0), masses)), (*values[:-1], 1.0)
 
 
 def _longest_hops(architecture: Architecture) -> list[int | None]:
     eta: list[int | None] = [0, *([None] * (len(architecture.layers) - 1))]
     for u, parents in enumerate(architecture.parents[1:], start=1):
-        hops = [before for parent in parents if (before := eta[parent]) is not None]
+        hops = [before for before in take(eta, parents) if before is not None]
         eta[u] = max(hops) + 1 if hops else None
 
     return eta

@@ -72,10 +72,10 @@ class OperationTree:
                 below[name] = max(below[name], length)
                 length += weights[name]
 
-        self.paths: dict[str, tuple[Node, ...]] = {
-            name: tuple(Node(node, weights[node], below[node]) for node in names)
-            for name, names in paths.items()
-        }
+        nodes = {name: Node(name, weights[name], below[name]) for name in paths}
+        self.paths: dict[str, tuple[Node, ...]] = {}
+        for name, names in paths.items():
+            self.paths[name] = tuple(map(nodes.__getitem__, names))
 
     def operations(self, words: Vocabulary) -> frozenset[str]:
         """Return the operations of a vocabulary that are in the tree.
@@ -186,10 +186,7 @@ def _weight(name: Any, weight: Any) -> float:
 
 
 def _check_parents(edges: Sequence[Edge]) -> dict[str, str | None]:
-    """Return the parent of every node but the root:
-
-    None, or the root's name, for the children of the root.
-    """
+    """Return the parent of every node but the root: None, or a name, for the root's children."""
     parents: dict[str, str | None] = {}
     for parent, child, _ in edges:
         if child in parents:

@@ -17,10 +17,10 @@ from archive.agents.acquisition.batch import (
     Thompson,
     Top,
 )
-from archive.agents.acquisition.dpp import KDPP
 from archive.agents.acquisition.functions import log_h
 from archive.agents.surrogates.base import Feasibility, Fitted, Posterior
 from archive.errors import UnknownNameError, UsageError
+from archive.kernels.covariance.dpp import KDPP
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from archive import agents
+from archive.agents.acquisition.ehvi import LogEhvi, free_boxes
 from archive.agents.base import History, Pending
 from archive.agents.constraints.slacks import StudyConstraints
 from archive.agents.objectives import front, selection
-from archive.agents.objectives.ehvi import LogEhvi, free_boxes
 from archive.agents.objectives.front import Front, estimate_front, reference_point
 from archive.agents.objectives.goals import Goals, points
 from archive.constraints import parse
-from archive.queries.hypervolume import hypervolume
+from archive.objectives.pareto import hypervolume
 from archive.store.records import Objective
 from tests.support.histories import observed, units
 

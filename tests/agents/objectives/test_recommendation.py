@@ -10,7 +10,7 @@ from archive.agents.objectives import front
 from archive.agents.objectives.recommendation import of_snapshot
 from archive.agents.transfer.source_tasks import observation
 from archive.constraints import parse
-from archive.queries.hypervolume import pareto_set
+from archive.queries.pareto import pareto_set
 from archive.spaces.nasbench201 import NasBench201
 from archive.store.records import Objective, Result
 from tests.support.stores import Repeat, Suggestion, cells, study

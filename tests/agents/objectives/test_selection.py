@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from archive import agents
+from archive.agents.acquisition.ehvi import LogEhvi, free_boxes
 from archive.agents.base import History, Pending
 from archive.agents.objectives import selection
-from archive.agents.objectives.ehvi import LogEhvi, free_boxes
 from archive.agents.objectives.front import reference_point
 from archive.agents.objectives.goals import Goals, points
 from archive.store.records import Objective

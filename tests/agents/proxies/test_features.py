@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from archive import spaces
 from archive.agents.bayesopt.portfolio_members import member_model
-from archive.agents.proxies.features import ProxyDistances, ProxyFeatures, TotalProxyDistance
+from archive.agents.proxies.knowledge import ProxyDistances, ProxyFeatures, TotalProxyDistance
 from archive.store.proxies import ProxyTable
 from tests.support import examples
 from tests.support.stores import cells

@@ -11,8 +11,8 @@ from archive.agents import provenance
 from archive.agents.replay import StudyReplay
 from archive.agents.rungs import as_of
 from archive.constraints import parse
-from archive.queue.successive_halving import Rungs
 from archive.queue.updates import Completion
+from archive.rungs import Rungs
 from archive.store.records import Evaluation, Result, Study
 from tests.support.stores import cells, propose
 

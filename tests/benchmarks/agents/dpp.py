@@ -9,9 +9,9 @@ import time
 
 import numpy as np
 
-from archive.agents.acquisition.dpp import KDPP
 from archive.agents.surrogates.base import Array
 from archive.benchmarks.measurement import Figure
+from archive.kernels.covariance.dpp import KDPP
 
 
 def measure(items: int = 1_000, k: int = 10, samples: int = 20, seed: int = 0) -> list[Figure]:

@@ -18,7 +18,8 @@ from archive.agents.provenance import generator
 from archive.agents.rungs import ProjectedScore, project_scores
 from archive.agents.transfer.source_tasks import observation
 from archive.architecture.graph import Architecture
-from archive.queue.successive_halving import Rungs, RungStanding, promotable
+from archive.queue.successive_halving import RungStanding, promotable
+from archive.rungs import Rungs
 from archive.store.records import Evaluation, State
 
 Floats = NDArray[np.float64]

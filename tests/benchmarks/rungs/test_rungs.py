@@ -12,7 +12,7 @@ from archive.agents.surrogates.gp.distance import DistanceGP
 from archive.agents.surrogates.gp.likelihood import FixedHyperparameters
 from archive.kernels.base import Components
 from archive.kernels.covariance.base import exponential
-from archive.queue.successive_halving import Rungs
+from archive.rungs import Rungs
 from tests.benchmarks.rungs.dyhpo import dyhpo, improvements
 from tests.benchmarks.rungs.simulation import (
     EpochsSpentError,

@@ -16,9 +16,10 @@ from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
 from archive.constraints import KnownCosts
 from archive.errors import TrainingError
+from archive.objectives import sign
 from archive.searches.comparison.plan import Problem
 from archive.spaces.base import Space
-from archive.store.records import Result, sign
+from archive.store.records import Result
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,11 @@ from archive.agents.base import Agent, History, Observation
 from archive.agents.constraints.slacks import StudyConstraints, adapt
 from archive.architecture.graph import Architecture
 from archive.constraints import Constraint, parse
+from archive.constraints import check as check_constraints
 from archive.errors import UnknownNameError, UsageError
 from archive.searches.comparison.plan import Contestant
 from archive.spaces.constrained import constrain
 from archive.store.records import Result
-from archive.store.studies.creation import check_constraints
 from tests.benchmarks.searches.costed_table import CostedTable, evaluations
 
 

@@ -23,11 +23,11 @@ from archive.agents.study_setup import capable
 from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError, UsageError
-from archive.queries import hypervolume
+from archive.objectives import check as check_objectives
+from archive.objectives import pareto
+from archive.objectives.pareto import nondominated
 from archive.searches.comparison.plan import Contestant
-from archive.store.ranking import nondominated
 from archive.store.records import Objective
-from archive.store.studies.creation import check_objectives
 from tests.benchmarks.searches.costed_table import CostedTable, evaluations
 
 QUERIES = (20, 40, 50, 60, 100)
@@ -125,9 +125,7 @@ class FrontComparison:
         begin = time.process_time()
         searches = [self._search(agents, seed, budget) for seed in range(seeds)]
         seconds = (time.process_time() - begin) / seeds
-        reached = [
-            hypervolume.history(scores, self._reference) / self._volume for scores in searches
-        ]
+        reached = [pareto.history(scores, self._reference) / self._volume for scores in searches]
         counts = sorted({*(count for count in QUERIES if count < budget), budget})
         return FrontRow(
             contestant.name,
@@ -165,7 +163,7 @@ class FrontComparison:
 
     @cached_property
     def _volume(self) -> float:
-        return hypervolume.hypervolume(self.scores, self._reference)
+        return pareto.hypervolume(self.scores, self._reference)
 
 
 def _names() -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from archive import spaces
 from archive.errors import UsageError
-from archive.queue.successive_halving import Rungs
+from archive.rungs import Rungs
 from archive.searches.request import SearchOptions, request_of
 from archive.store.records import Study
 from tests.support.commands import table

@@ -13,9 +13,9 @@ from archive.architecture import codec
 from archive.cli.study.best import BestList
 from archive.cli.study.command import StudyDocument
 from archive.errors import UnknownNameError, UsageError
+from archive.objectives.pareto import nondominated
 from archive.searches.call import SearchResult
 from archive.searches.request import SearchOptions, request_of
-from archive.store.ranking import nondominated
 from archive.store.records import Objective
 from tests.support.commands import serving, shell
 from tests.support.json_documents import faults

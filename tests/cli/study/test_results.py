@@ -24,8 +24,8 @@ from archive.constraints import parse
 from archive.dashboard.feeds.studies import StudiesFeed
 from archive.dashboard.feeds.study import StudyFeed
 from archive.exchange import study_rows
-from archive.queue.successive_halving import Rungs
 from archive.queue.updates import Completion
+from archive.rungs import Rungs
 from archive.store.records import Result, Weights
 from archive.store.studies.studies import UNBOUNDED
 from tests.support import wait_until

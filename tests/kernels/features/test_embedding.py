@@ -151,7 +151,7 @@ def test_areas_between_step_functions(seed, most):
         )
 
     expected = [[area(f, g) for g in y] for f in x]
-    merged = l1_blocks.StepRows(l1_blocks._entries_of_steps(x), l1_blocks._entries_of_steps(y))
+    merged = l1_blocks.StepRows(l1_blocks.entries_of_steps(x), l1_blocks.entries_of_steps(y))
     for part in (merged, l1_blocks.steps(x, y)):
         np.testing.assert_allclose(filled(part, 6, 6, False), expected, rtol=1e-12, atol=1e-14)
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from archive import kernels, spaces
 from archive.errors import UsageError
+from archive.kernels.packing import join, pack, unpack
 from archive.kernels.search import index as module
 from archive.kernels.search.index import component_of, index
-from archive.kernels.search.packed import join, pack, unpack
 
 SPACES = ("cnn", "mlp", "nasbench201", "nasbench101")
 BOUNDED = [

@@ -11,7 +11,7 @@ import pytest
 from archive.agents import provenance, study_setup
 from archive.agents.replay import StudyReplay
 from archive.errors import StudyConflictError
-from archive.queue.successive_halving import Rungs
+from archive.rungs import Rungs
 from archive.store.records import State, Study
 from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.trainer import Trainer

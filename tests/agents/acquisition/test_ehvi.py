@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archive.agents.objectives.ehvi import LogEhvi, free_boxes
+from archive.agents.acquisition.ehvi import LogEhvi, free_boxes
 from archive.agents.surrogates.base import Posterior
-from archive.queries.hypervolume import history, hypervolume
-from archive.store.ranking import nondominated
+from archive.objectives.pareto import history, hypervolume, nondominated
 from tests.support import examples
 
 DRAWS = 4000

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from archive.agents.acquisition.dpp import KDPP, log_elementary
 from archive.errors import NumericalError, UsageError
+from archive.kernels.covariance.dpp import KDPP, log_elementary
 
 
 def gram(n, rank, seed):

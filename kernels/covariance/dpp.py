@@ -32,8 +32,8 @@ from typing import final
 import numpy as np
 from scipy.special import gammaln
 
-from archive.agents.surrogates.base import Array
 from archive.errors import NumericalError, UsageError
+from archive.kernels.base import Floats
 
 ROUNDING = 1e-14
 """Fraction of the largest eigenvalue, times n, below which an eigenvalue is 0 up to rounding."""
@@ -59,8 +59,7 @@ class KDPP:
         NumericalError: K is not square, finite, symmetric and positive semi-definite.
     """
 
-    def __init__(self, similarity: Array, k: int) -> None:
-        """Check and decompose the matrix."""
+    def __init__(self, similarity: Floats, k: int) -> None:
         self._similarity = _check(similarity)
         n = len(self._similarity)
         if not 0 <= k <= n:
@@ -110,7 +109,7 @@ class KDPP:
         return float(log_elementary(values, r)[r, -1] - self._log_polynomials[r, -1] - ways)
 
     @cached_property
-    def _log_polynomials(self) -> Array:
+    def _log_polynomials(self) -> Floats:
         return log_elementary(self._values, min(self.k, self.rank))
 
     def _choose_vectors(self, rng: np.random.Generator) -> list[int]:
@@ -132,7 +131,7 @@ class KDPP:
         return selected
 
 
-def log_elementary(values: Array, k: int) -> Array:
+def log_elementary(values: Floats, k: int) -> Floats:
     """Return the logarithms of the elementary symmetric polynomials e_0 .. e_k.
 
     The polynomials are of the first 0 .. r values.
@@ -155,7 +154,7 @@ def log_elementary(values: Array, k: int) -> Array:
     return logs
 
 
-def _project(vectors: Array, rng: np.random.Generator) -> list[int]:
+def _project(vectors: Floats, rng: np.random.Generator) -> list[int]:
     """Sample the projection DPP of orthonormal columns, (n, k): k items."""
     n, k = vectors.shape
     lengths = np.einsum("nk,nk->n", vectors, vectors)
@@ -173,7 +172,7 @@ def _project(vectors: Array, rng: np.random.Generator) -> list[int]:
     return items
 
 
-def _check(similarity: Array) -> Array:
+def _check(similarity: Floats) -> Floats:
     matrix = np.asarray(similarity, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise NumericalError(f"similarity must be a square matrix, got shape {matrix.shape}")
@@ -188,7 +187,7 @@ def _check(similarity: Array) -> Array:
     return 0.5 * (matrix + matrix.T)
 
 
-def _spectrum(matrix: Array) -> tuple[Array, Array]:
+def _spectrum(matrix: Floats) -> tuple[Floats, Floats]:
     if not len(matrix):
         return np.zeros(0), np.zeros((0, 0))
 

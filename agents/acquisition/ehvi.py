@@ -43,12 +43,11 @@ from itertools import pairwise
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from archive.agents.acquisition.functions import log_h
 from archive.agents.surrogates.base import LEAST_STD, Array, Posterior
-from archive.store.ranking import nondominated
+from archive.objectives.pareto import nondominated
 
 BLOCK = 2_000_000
 """Most entries of an array (candidates, boxes): 16 MB."""
@@ -95,9 +94,7 @@ def _boxes(points: Array, reference: list[float]) -> list[tuple[list[float], lis
 def _slab(
     front: Array, reference: list[float], lower: float, upper: float
 ) -> list[tuple[list[float], list[float]]]:
-    """Return the boxes above a front of the other objectives, between two levels of the last
-    one.
-    """
+    """Return the boxes above a front of the other objectives, between two levels of the last."""
     return [([*low, lower], [*high, upper]) for low, high in _boxes(front, reference)]
 
 
@@ -107,10 +104,7 @@ def _maximal(points: Array) -> Array:
     if distinct.shape[1] == 1:
         return distinct[-1:]
 
-    worse: NDArray[np.bool_] = np.all(distinct[:, None, :] <= distinct[None, :, :], axis=2)
-    np.fill_diagonal(worse, False)
-    maximal: Array = distinct[~worse.any(axis=1)]
-    return maximal
+    return distinct[nondominated(distinct)]
 
 
 @final
@@ -127,8 +121,7 @@ class LogEhvi:
     upper: Array
 
     def __call__(self, scores: Sequence[Posterior | Array]) -> Array:
-        """Return log EHVI of m candidates: (m,) float64, -inf where no improvement is possible,
-        never NaN.
+        """Return log EHVI of m candidates: (m,) float64, -inf without improvement, never NaN.
 
         Args:
             scores: For each of the M objectives, the posterior in score units
