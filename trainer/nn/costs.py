@@ -64,8 +64,7 @@ def count_numbers(tensors: Iterable[Tensor]) -> int:
 def flops(module: nn.Module, input_shape: Sequence[int]) -> int:
     """Return the multiply-adds of one input."""
     first = next(iter(module.parameters()), torch.empty(()))
-    tensors = chain(module.parameters(), module.buffers())
-    device = next((tensor.device for tensor in tensors), first.device)
+    device = next(chain(module.parameters(), module.buffers()), first).device
     x = torch.zeros((1, *input_shape), dtype=first.dtype, device=device)
     modes = [(part, part.training) for part in module.modules()]
     counter = _Counter()

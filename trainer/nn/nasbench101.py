@@ -245,9 +245,9 @@ def plan(architecture: Architecture, order: Sequence[int], inputs: int, outputs:
     Raises:
         InvalidArchitectureError: More vertices share the channels of the output than it has.
     """
-    position = {old: new for new, old in enumerate(order)}
+    position = _positions(order)
     parents = tuple(tuple(sorted(position[p] for p in architecture.parents[old])) for old in order)
-    operations = tuple(architecture.layers[old].op for old in order[1:-1])
+    operations = _inner_operations(architecture, order)
     projected = tuple(v for v, feeding in enumerate(parents) if 0 in feeding)
     return CellPlan(operations, parents, _channels(parents, inputs, outputs), projected)
 
@@ -300,11 +300,21 @@ def _topological(
 
 def _number(architecture: Architecture, order: Sequence[int]) -> tuple[int, list[int]]:
     """Return the place of a cell with this order in the enumeration of all cells of its size."""
-    position = {old: new for new, old in enumerate(order)}
+    position = _positions(order)
     bits = 0
     for old_tail, old_head in architecture.edges:
         tail = position[old_tail]
         head = position[old_head]
         bits += 1 << (tail + head * (head - 1) // 2)
 
-    return bits, [_LABELS[architecture.layers[old].op] for old in order[1:-1]]
+    return bits, [_LABELS[name] for name in _inner_operations(architecture, order)]
+
+
+def _positions(order: Sequence[int]) -> dict[int, int]:
+    """Return the new position of each vertex."""
+    return {old: new for new, old in enumerate(order)}
+
+
+def _inner_operations(architecture: Architecture, order: Sequence[int]) -> tuple[str, ...]:
+    """Return the operations of the inner vertices in an order."""
+    return tuple(architecture.layers[old].op for old in order[1:-1])
