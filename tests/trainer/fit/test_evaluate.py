@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import weakref
 
 import pytest
@@ -9,7 +11,7 @@ import torch
 from torch import nn
 
 from archive.trainer.fit.batches import Batches
-from archive.trainer.fit.evaluate import evaluate
+from archive.trainer.fit.evaluate import evaluate, training_loss
 from archive.trainer.nn.network import Network
 from archive.trainer.protocols.networks import NetworkForm
 from archive.trainer.tasks import registry
@@ -70,3 +72,18 @@ def test_evaluation_keeps_only_the_outputs_that_later_layers_need(part):
     evaluate(network, part, DIGITS)
     # With its input, which is a concatenation in layer 5.
     assert alive == [[1], [1, 2], [1, 2, 3], [1, 3, 4], [5], [5, 6], [6, 7], [7, 8], [8, 9]]
+
+
+@pytest.mark.parametrize(
+    ("task", "loss", "outputs", "targets", "expected"),
+    [
+        ("diabetes", "likelihood", [[1.0], [5.0]], [0.0, 2.0], (1 + 9) / 2),
+        ("diabetes", "absolute", [[1.0], [5.0]], [0.0, 2.0], (1 + 3) / 2),
+        ("digits", "likelihood", [[0.0] * 10], [3], math.log(10)),
+    ],
+)
+def test_the_training_loss_is_the_one_of_the_protocol(task, loss, outputs, targets, expected):
+    task = registry.get(task)
+    protocol = dataclasses.replace(task.protocol(), loss=loss)
+    given = training_loss(task, protocol)(torch.tensor(outputs), torch.tensor(targets))
+    assert given.item() == pytest.approx(expected)
