@@ -84,6 +84,11 @@ SET p.finished = CASE WHEN p.open IS NULL THEN {finished} END,
     p.suspected = CASE WHEN p.open IS NOT NULL THEN p.suspected END"""
 
 
+def by_column(rows: Iterable[Mapping[str, Any]], name: str) -> dict[Any, Mapping[str, Any]]:
+    """Return rows by their value in a column, in their order; of equal values, the last row."""
+    return {row[name]: row for row in rows}
+
+
 def write_all(
     tx: ManagedTransaction, statement: str, rows: Sequence[Mapping[str, Any]], **parameters: Any
 ) -> Record:

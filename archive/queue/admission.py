@@ -17,10 +17,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from archive.architecture.graph import Architecture
-from archive.database.statements import follows_from_state, revised, write_all
+from archive.database.statements import by_column, follows_from_state, revised, write_all
 from archive.database.write_lock import LONG
 from archive.errors import UnknownNameError, UsageError
 from archive.queue.completion import ProposalResult, complete
@@ -205,31 +206,32 @@ def _admit(tx: ManagedTransaction, request: Request, *, again: bool) -> list[Pro
     if request.after not in (None, total):
         return []
 
-    suggested = [suggestion.architecture for suggestion in request.suggestions]
-    positions = _new(request, known(tx, request.study, suggested) if request.unique else set())[
-        : request.most
-    ]
+    positions = _new(tx, request)[: request.most]
     positions = positions[: _room(tx, request, study["budget"], total, len(positions))]
     if not positions:
         return []
 
-    admitted = [request.suggestions[position] for position in positions]
     based_on = None if request.basis is None else to_json(request.basis)
-    rows = [
-        _row(request, number, position, based_on)
-        for number, position in enumerate(positions, first)
-    ]
+    admitted = []
+    rows = []
+    for number, position in enumerate(positions, first):
+        admitted.append(request.suggestions[position])
+        rows.append(_row(request, number, position, based_on))
+
     architectures.store(tx, _networks(admitted))
     counts: dict[str, Any] = {"total": total + len(rows), "next": first + len(rows)}
     times = write_all(tx, CREATE, rows, study=request.study, agent=request.agent, **counts)["times"]
-    times_of = {id_: {"created": created, "finished": finished} for id_, created, finished in times}
-    results = _results(request, rows, positions, times_of)
+    stored = by_column(rows, "id")
+    for id_, created, finished in times:
+        stored[id_] = {**stored[id_], "created": created, "finished": finished}
+
+    results = _results(request, positions, stored)
     complete(tx, results)
     architectures.morph(tx, _morphs(admitted))
-    states = {result.id: {"state": result.state} for result in results}
-    return [
-        proposal_from({**row, **times_of[row["id"]], **states.get(row["id"], {})}) for row in rows
-    ]
+    for result in results:
+        stored[result.id] = {**stored[result.id], "state": result.state}
+
+    return list(map(proposal_from, stored.values()))
 
 
 def _room(
@@ -259,13 +261,13 @@ def _lock_study(tx: ManagedTransaction, request: Request) -> Record:
     return study
 
 
-def _new(request: Request, existing: set[str]) -> list[int]:
-    """Return the positions of the suggestions whose network is new to the study and to the
-    request.
-    """
+def _new(tx: ManagedTransaction, request: Request) -> list[int]:
+    """Return the positions of the suggestions with a network that is new to study and request."""
     if not request.unique:
         return list(range(len(request.suggestions)))
 
+    networks = map(attrgetter("architecture"), request.suggestions)
+    existing = known(tx, request.study, networks)
     new = []
     for position, suggestion in enumerate(request.suggestions):
         key = suggestion.architecture.functional_key
@@ -283,7 +285,7 @@ def _row(request: Request, number: int, position: int, based_on: str | None) -> 
     def optional(name: str) -> Any:
         return getattr(suggestion, name, None)
 
-    return {
+    row = {
         "id": proposal_id(request.study, number),
         "study": request.study,
         "number": number,
@@ -293,22 +295,26 @@ def _row(request: Request, number: int, position: int, based_on: str | None) -> 
         "functional_key": suggestion.architecture.functional_key,
         "agent": request.agent,
         "priority": float(optional("priority") or 0.0),
-        **{name: _number(optional(name)) for name in ("acquisition", "mean", "std", "fidelity")},
+        "acquisition": _number(optional("acquisition")),
+        "mean": _number(optional("mean")),
+        "std": _number(optional("std")),
+        "fidelity": _number(optional("fidelity")),
         "hyperparameters": to_json(optional("hyperparameters") or {}),
         "motivation": optional("motivation") or None,
         "repeat": True if optional("repeat") else None,
         # Without an element, a list has no type that both servers agree on.
         "inspired_by": list(optional("inspired_by") or ()) or None,
         "attempts": 0,
-        **{
-            name: optional(name)
-            for name in ("created", "started", "finished")
-            if optional(name) is not None
-        },
         "request": request.token if request.tokens is None else request.tokens[position],
         "based_on": based_on,
         "seconds": _number(request.seconds),
     }
+    for name in ("created", "started", "finished"):
+        moment = optional(name)
+        if moment is not None:
+            row[name] = moment
+
+    return row
 
 
 def _state(outcome: Result | str | None) -> str | None:
@@ -323,19 +329,15 @@ def _state(outcome: Result | str | None) -> str | None:
 
 
 def _results(
-    request: Request,
-    rows: Iterable[Mapping[str, Any]],
-    positions: Iterable[int],
-    times: Mapping[str, Mapping[str, int]],
+    request: Request, positions: Iterable[int], stored: Mapping[str, Mapping[str, Any]]
 ) -> list[ProposalResult]:
+    """Return the known results of new proposals, which are stored in the order of `positions`."""
     results = []
-    for row, position in zip(rows, positions, strict=True):
+    for position, (id_, row) in zip(positions, stored.items(), strict=True):
         outcome = request.outcomes[position] if request.outcomes else None
         if isinstance(outcome, Result):
             state = State.PRUNED if outcome.partial else State.COMPLETE
-            results.append(
-                ProposalResult(row["id"], state, outcome, finished=times[row["id"]]["finished"])
-            )
+            results.append(ProposalResult(id_, state, outcome, finished=row["finished"]))
 
     return results
 

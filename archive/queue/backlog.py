@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, LiteralString
 
+from archive.database.statements import by_column
 from archive.queue.admission import COUNT
 from archive.queue.capabilities import STUDIES
 from archive.queue.workers import WorkerStatus
@@ -60,16 +61,13 @@ class QueueDepth:
 def depths(connection: Connection) -> dict[str, QueueDepth]:
     """Return the depth of each study that has open proposals, by the name of the study."""
 
-    def work(tx: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        return tx.run(OPEN, state=State.WAITING.value).data(), tx.run(
-            OPEN, state=State.RUNNING.value
-        ).data()
+    def work(tx: ManagedTransaction) -> list[dict[str, dict[str, Any]]]:
+        states = (State.WAITING, State.RUNNING)
+        return [by_column(tx.run(OPEN, state=state.value).data(), "study") for state in states]
 
-    waiting, running = ({row["study"]: row for row in rows} for rows in connection.read(work))
-    return {
-        study: _depth(waiting.get(study), running.get(study))
-        for study in sorted(waiting.keys() | running.keys())
-    }
+    waiting, running = connection.read(work)
+    studies = sorted(waiting.keys() | running.keys())
+    return {study: _depth(waiting.get(study), running.get(study)) for study in studies}
 
 
 def total(connection: Connection, study: str | None = None) -> int:
@@ -137,10 +135,12 @@ class Unreachable:
 
     def __str__(self) -> str:
         """Return the reasons in words."""
-        named = [f"{worker}: {reason}" for worker, reason in self.reasons[:MOST_WORKERS]]
-        more = len(self.reasons) - len(named)
-        text = "; ".join([*named, *([f"and {more} more"] if more else [])])
-        return f"no living worker can run it ({text})"
+        parts = list(map(": ".join, self.reasons[:MOST_WORKERS]))
+        more = len(self.reasons) - len(parts)
+        if more:
+            parts.append(f"and {more} more")
+
+        return f"no living worker can run it ({'; '.join(parts)})"
 
 
 def unreachable(
@@ -158,19 +158,23 @@ def unreachable(
 
     def work(tx: ManagedTransaction) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:
         rows = tx.run(WAITING, id=proposal).data()
-        studies = tx.run(STUDIES, names=sorted({row["study"] for row in rows})).data()
-        return rows, {row["study"]: row for row in studies}
+        names = sorted(by_column(rows, "study"))
+        return rows, by_column(tx.run(STUDIES, names=names).data(), "study")
 
     if not living:
         return []
 
     rows, studies = connection.read(work)
-    examined = [(row, _reasons(row, studies.get(row["study"]), living)) for row in rows]
-    return [
-        Unreachable(row["study"], row["proposals"], row["first"], tuple(reasons), row["reason"])
-        for row, reasons in examined
-        if reasons is not None
-    ]
+    found = []
+    for row in rows:
+        study = row["study"]
+        reasons = _reasons(row, studies.get(study), living)
+        if reasons is not None:
+            found.append(
+                Unreachable(study, row["proposals"], row["first"], tuple(reasons), row["reason"])
+            )
+
+    return found
 
 
 def lacking(
@@ -188,12 +192,19 @@ def lacking(
         return {}
 
     rows = connection.read(lambda tx: tx.run(STUDIES, names=sorted(studies)).data())
-    reasons = {}
+    lacks = {}
     for row in rows:
         needs = (row["task"], row["protocol"], row["space"])
-        reasons[row["study"]] = [status.capabilities.lacks(*needs) for status in statuses]
+        reason = None
+        for status in statuses:
+            reason = status.capabilities.lacks(*needs)
+            if reason is None:
+                break
 
-    return {study: of[-1] for study, of in reasons.items() if of[-1] is not None and None not in of}
+        if reason is not None:
+            lacks[row["study"]] = reason
+
+    return lacks
 
 
 def _reasons(

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from archive.database.statements import by_column
 from archive.errors import ProposalStateError, UnknownNameError
 from archive.queue import leases
 from archive.queue.leases import Change, Row
@@ -91,19 +92,19 @@ def _change_all(
     token = uuid.uuid4().hex
 
     def work(tx: ManagedTransaction) -> set[str]:
-        rows = _lock_proposals(tx, ids)
-        decided = {id_: decide(row) for id_, row in sorted(rows.items())}
-        changes = [
-            replace(change, properties={**change.properties, "change_token": token})
-            for change in decided.values()
-            if change is not None
-        ]
+        changed = set[str]()
+        changes = []
+        for id_, row in sorted(_lock_proposals(tx, ids).items()):
+            change = decide(row)
+            if change is not None:
+                properties = {**change.properties, "change_token": token}
+                changes.append(replace(change, properties=properties))
+
+            if change is not None or row["change_token"] == token:
+                changed.add(id_)
+
         leases.apply(tx, changes)
-        return {
-            id_
-            for id_, change in decided.items()
-            if change is not None or rows[id_]["change_token"] == token
-        }
+        return changed
 
     changed = connection.write(work) if ids else set()
     return [id_ in changed for id_ in ids]
@@ -120,7 +121,7 @@ def _lock_proposals(tx: ManagedTransaction, ids: Sequence[str]) -> Mapping[str, 
         if id_ not in locked:
             raise UnknownNameError("proposal", id_, (), "archive study show lists those of a study")
 
-    about = {row["id"]: row.data() for row in tx.run(REASONS, ids=sorted(locked))}
+    about = by_column(tx.run(REASONS, ids=sorted(locked)).data(), "id")
     return {id_: {**row, **about[id_]} for id_, row in locked.items()}
 
 

@@ -61,8 +61,12 @@ class Capabilities:
     @classmethod
     def of_worker(cls, node: Mapping[str, Any]) -> Capabilities:
         """Return the capabilities in the properties of a worker's node."""
-        named = {name: node.get(name) for name in ("tasks", "spaces", "recipes")}
-        lists = {name: None if value is None else tuple(value) for name, value in named.items()}
+        lists: dict[str, tuple[str, ...]] = {}
+        for name in ("tasks", "spaces", "recipes"):
+            value = node.get(name)
+            if value is not None:
+                lists[name] = tuple(value)
+
         return cls(**lists, memory_bytes=node.get("memory_bytes"))
 
     def lacks(self, task: str, protocol: str, space: str) -> str | None:
@@ -103,12 +107,13 @@ class ClaimFilter:
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters of the query of a claim."""
+        excluded = []
+        for name, (allowed, moment) in self._decided.items():
+            if not allowed and _recent(moment):
+                excluded.append(name)
+
         return {
-            "excluded": sorted(
-                name
-                for name, (allowed, moment) in self._decided.items()
-                if not allowed and _recent(moment)
-            ),
+            "excluded": sorted(excluded),
             "memory": FOREVER if self.memory_bytes is None else self.memory_bytes,
             "alone": FOREVER if self.alone_bytes is None else self.alone_bytes,
         }
@@ -117,29 +122,35 @@ class ClaimFilter:
         """Decide about the studies that are new, and return whether one of them is excluded from
         now on.
         """
-        new = sorted(
-            {name for name in studies if not _recent(self._decided.get(name, (True, 0.0))[1])}
-        )
+        new = []
+        for name in sorted(set(studies)):
+            _, decided = self._decided.get(name, (True, 0.0))
+            if not _recent(decided):
+                new.append(name)
+
         rows = (
             tx.run(STUDIES, names=new).data() if new and self.capabilities != Capabilities() else []
         )
-        tasks = {
-            row["study"]: self.capabilities.lacks(row["task"], row["protocol"], row["space"])
-            for row in rows
-        }
-        excluded = {name: reason for name, reason in tasks.items() if reason is not None}
+        excluded = {}
+        for row in rows:
+            reason = self.capabilities.lacks(row["task"], row["protocol"], row["space"])
+            if reason is not None:
+                excluded[row["study"]] = reason
+
         self.lacking |= excluded
-        self._decided |= {name: (name not in excluded, time.monotonic()) for name in new}
+        for name in new:
+            self._decided[name] = (name not in excluded, time.monotonic())
+
         return bool(excluded)
 
 
 def _among(task: str, tasks: tuple[str, ...]) -> bool:
-    return any(
-        task == name
-        or (name.endswith(":") and task.startswith(name))
-        or task.startswith(name + NOISE)
-        for name in tasks
-    )
+    for name in tasks:
+        of_files = name.endswith(":") and task.startswith(name)
+        if of_files or task == name or task.startswith(name + NOISE):
+            return True
+
+    return False
 
 
 def _recent(moment: float) -> bool:

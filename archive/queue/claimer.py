@@ -195,16 +195,15 @@ class Claimer:
         networks = self._architectures.get_readable(
             entry.proposal.architecture_key for entry in taken
         )
-        return [
-            Claim(
-                entry.proposal,
-                network,
-                self._study(entry.proposal.study, entry.study_created),
-                request.token,
-            )
-            for entry in taken
-            if (network := networks.get(entry.proposal.architecture_key)) is not None
-        ]
+        granted = []
+        for entry in taken:
+            proposal = entry.proposal
+            network = networks.get(proposal.architecture_key)
+            if network is not None:
+                study = self._study(proposal.study, entry.study_created)
+                granted.append(Claim(proposal, network, study, request.token))
+
+        return granted
 
     def _study(self, name: str, created: int | None) -> Study:
         # A study never changes except for its budget, which workers do not need. A later time of

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from archive.database import messages
-from archive.database.statements import follows_from_state, write_all
+from archive.database.statements import by_column, follows_from_state, write_all
 from archive.store.properties import CURVE, METRIC, curve_properties, result_properties, study_of
 from archive.store.records import Result, State
 
@@ -124,19 +125,28 @@ def complete(tx: ManagedTransaction, results: Sequence[ProposalResult]) -> None:
         IncompleteWriteError: A node that belongs to a proposal was not found.
     """
     candidates = sorted(result.id for result in results if result.again)
-    recorded = (
-        {row["id"]: row["keys"] for row in tx.run(RECORDED, ids=candidates)} if candidates else {}
-    )
-    first = [result for result in results if result.id not in recorded]
-    later = [result for result in results if result.id in recorded]
-    for part in messages.parts(map(_row, first)):
+    recorded = by_column(tx.run(RECORDED, ids=candidates).data(), "id") if candidates else {}
+    first = []
+    later = []
+    weights = []
+    for result in results:
+        earlier = recorded.get(result.id)
+        if earlier is None:
+            first.append(_row(result))
+            continue
+
+        later.append(_row(result, earlier["keys"]))
+        if result.result.weights:
+            weights.append({"id": result.id, **vars(result.result.weights)})
+
+    for part in messages.parts(first):
         write_all(tx, COMPLETE, part)
 
-    for part in messages.parts(_row(result, recorded[result.id]) for result in later):
+    for part in messages.parts(later):
         write_all(tx, COMPLETE_AGAIN, part)
 
-    if later:
-        _save(tx, later)
+    if weights:
+        write_all(tx, WEIGHTS, weights)
 
 
 def complete_held(tx: ManagedTransaction, results: Sequence[ProposalResult]) -> int:
@@ -146,19 +156,8 @@ def complete_held(tx: ManagedTransaction, results: Sequence[ProposalResult]) -> 
     The other proposals stay as they are. So do proposals whose reports had curves that the result
     lacks.
     """
-    rows = [_row(one) for one in sorted(results, key=lambda result: result.id)]
+    rows = list(map(_row, sorted(results, key=attrgetter("id"))))
     return int(tx.run(COMPLETE, rows=rows).single(strict=True)["written"])
-
-
-def _save(tx: ManagedTransaction, results: Iterable[ProposalResult]) -> None:
-    """Store the addresses of the weights that were kept."""
-    saved = [
-        {"id": result.id, **vars(result.result.weights)}
-        for result in results
-        if result.result.weights
-    ]
-    if saved:
-        write_all(tx, WEIGHTS, saved)
 
 
 def _row(result: ProposalResult, recorded: Iterable[str] = ()) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 from archive.errors import UnknownNameError
@@ -164,10 +165,15 @@ class EventFollower:
             )
             self._since = progress["now"] - OVERLAP
 
-        new = [
-            entry for entry in entries if (entry.at, entry.proposal, entry.event) not in self._seen
-        ]
-        self._seen |= {(entry.at, entry.proposal, entry.event) for entry in new}
+        new = []
+        seen = self._seen.copy()
+        for entry in entries:
+            identity = (entry.at, entry.proposal, entry.event)
+            if identity not in self._seen:
+                new.append(entry)
+                seen.add(identity)
+
+        self._seen = seen
         return new
 
 
@@ -207,7 +213,9 @@ def _of_proposal(row: Row, claims: Sequence[Row]) -> list[Entry]:
     by_attempt = failed and bool(claims) and claims[-1]["outcome"] == "failed"
     times = row["cancelled"] or []
     entries = [_entry(row, row["created"], "proposed", row["agent"], _suggestion(row))]
-    entries += [_entry(row, moment, "retried") for moment in row["retried"] or ()]
+    for at in row["retried"] or ():
+        entries.append(_entry(row, at, "retried"))
+
     for at in times:
         reason = row["reason"] if cancelled and at == times[-1] else None
         entries.append(_entry(row, at, "cancelled", details={"reason": reason}))
@@ -216,8 +224,10 @@ def _of_proposal(row: Row, claims: Sequence[Row]) -> list[Entry]:
     if failed and not by_attempt:
         # One transaction records both ends, the claim's a moment after the proposal's. A user's
         # query records none.
-        ends = [row["finished"], *(claim["ended"] or 0 for claim in claims[-1:])]
-        last = None if row["finished"] is None else max(ends)
+        last = row["finished"]
+        if last is not None and claims:
+            last = max(last, claims[-1]["ended"] or 0)
+
         entries.append(_entry(row, last, "failed", row["worker"], {"reason": row["reason"]}))
 
     return [*entries, *_result(row, claims)]
@@ -261,18 +271,20 @@ def _attempts(row: Row, claims: Sequence[Row], by_attempt: bool) -> Iterator[Ent
 
 def _result(row: Row, claims: Sequence[Row]) -> Iterator[Entry]:
     """Yield the result of a proposal, unless the end of a claim at a rung tells it."""
-    at_rung = row["state"] == "PRUNED" and any(claim["outcome"] == "pruned" for claim in claims)
+    outcomes = map(itemgetter("outcome"), claims)
+    at_rung = row["state"] == "PRUNED" and "pruned" in outcomes
     if row["state"] not in ("COMPLETE", "PRUNED") or at_rung:
         return
 
     # The first result may have come from a worker that had lost its lease.
-    senders = (
-        claim["worker"]
-        for claim in claims
-        if row["token"] is not None and claim["token"] == row["token"]
-    )
+    sender = row["worker"]
+    for claim in claims:
+        if row["token"] is not None and claim["token"] == row["token"]:
+            sender = claim["worker"]
+            break
+
     result = {name: row[name] for name in ("value", "epochs", "seconds", "device", "answered_from")}
-    yield _entry(row, row["finished"], row["state"].lower(), next(senders, row["worker"]), result)
+    yield _entry(row, row["finished"], row["state"].lower(), sender, result)
 
 
 def _entry(
@@ -289,7 +301,11 @@ def _entry(
 
 def _suggestion(row: Row) -> dict[str, Any]:
     return {
-        **{name: row[name] for name in ("architecture", "acquisition", "mean", "std", "fidelity")},
+        "architecture": row["architecture"],
+        "acquisition": row["acquisition"],
+        "mean": row["mean"],
+        "std": row["std"],
+        "fidelity": row["fidelity"],
         "hyperparameters": from_json(row["hyperparameters"]) or None,
         "based_on": from_json(row["based_on"]) or None,
     }

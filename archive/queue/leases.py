@@ -27,7 +27,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from archive.argument_checks import storable
-from archive.database.statements import follows_from_state, write_all
+from archive.database.statements import by_column, follows_from_state, write_all
 from archive.errors import LeaseLostError, UsageError
 from archive.queue.causes import Cause, MemoryNeed
 from archive.store.properties import CURVE, curve_properties
@@ -120,7 +120,7 @@ def lock(tx: ManagedTransaction, ids: Iterable[str]) -> dict[str, Row]:
     """Lock proposals, in one order for all callers, and return their properties by id; missing ids
     are left out.
     """
-    return {row["id"]: row.data() for row in tx.run(LOCK, ids=sorted(set(ids)))}
+    return by_column(tx.run(LOCK, ids=sorted(set(ids))).data(), "id")
 
 
 def apply(tx: ManagedTransaction, changes: Sequence[Change]) -> None:
@@ -128,17 +128,21 @@ def apply(tx: ManagedTransaction, changes: Sequence[Change]) -> None:
     if not changes:
         return
 
-    rows = [
-        {
-            "id": change.id,
-            "properties": change.properties,
-            "lease": change.lease,
-            "suspect": change.suspect,
-        }
-        for change in changes
-    ]
+    rows = []
+    ends = []
+    for change in changes:
+        rows.append(
+            {
+                "id": change.id,
+                "properties": change.properties,
+                "lease": change.lease,
+                "suspect": change.suspect,
+            }
+        )
+        if change.claim_end:
+            ends.append({"id": change.id, **change.claim_end})
+
     write_all(tx, APPLY, rows)
-    ends = [{"id": change.id, **change.claim_end} for change in changes if change.claim_end]
     if ends:
         tx.run(END_CLAIMS, rows=ends).consume()
 
@@ -285,7 +289,7 @@ def given_up(row: Row) -> State:
 
 def without_curve(row: Row) -> dict[str, None]:
     """Return the properties that remove the curve of a locked proposal."""
-    return {name: None for name in row["keys"] if name.startswith(CURVE)}
+    return dict.fromkeys(name for name in row["keys"] if name.startswith(CURVE))
 
 
 def _lose(row: Row, limit: int, end: End) -> Change:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from archive.errors import ProposalStateError, UnknownNameError
@@ -71,9 +72,8 @@ def of_study(
     """Return the proposals of a study by number, all or those in some states."""
     names = None if states is None else [state.value for state in states]
     rows = connection.read(lambda tx: tx.run(LIST, study=study, states=names).data())
-    return sorted(
-        (proposal_from(row["proposal"]) for row in rows), key=lambda proposal: proposal.number
-    )
+    proposals = [proposal_from(row["proposal"]) for row in rows]
+    return sorted(proposals, key=attrgetter("number"))
 
 
 def of_ids(connection: Connection, ids: Sequence[str]) -> list[Proposal]:

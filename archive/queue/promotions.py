@@ -23,6 +23,7 @@ import math
 from bisect import insort
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import starmap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archive.database.statements import lock as lock_nodes
@@ -89,23 +90,30 @@ def lock(tx: ManagedTransaction, studies: Iterable[str]) -> dict[str, RungStudy]
         return {}
 
     lock_nodes(tx, "Study", names)
-    read = {row["name"]: _study(row) for row in tx.run(CONFIGS, studies=names)}
-    return {name: study for name, study in read.items() if study is not None}
+    studies_with_rungs = {}
+    for row in tx.run(CONFIGS, studies=names):
+        study = _study(row)
+        if study is not None:
+            studies_with_rungs[row["name"]] = study
+
+    return studies_with_rungs
 
 
 def pause(tx: ManagedTransaction, ended: Sequence[RungResult]) -> None:
     """Record rung, value and epochs on the claims of results at a rung."""
-    paused = [
-        {
-            "id": result.id,
-            "token": result.token,
-            "rung": result.rung,
-            "value": result.result.value,
-            "epochs": result.result.epochs,
-        }
-        for result in ended
-        if result.rung is not None and result.result.partial
-    ]
+    paused = []
+    for result in ended:
+        if result.rung is not None and result.result.partial:
+            paused.append(
+                {
+                    "id": result.id,
+                    "token": result.token,
+                    "rung": result.rung,
+                    "value": result.result.value,
+                    "epochs": result.result.epochs,
+                }
+            )
+
     if paused:
         tx.run(PAUSED, rows=paused).consume()
 
@@ -120,12 +128,15 @@ def promote(
         studies: The studies with rungs by name.
         ended: The results that this transaction has stored.
     """
-    for name in sorted({study_of(result.id) for result in ended} & studies.keys()):
+    by_study: dict[str, list[RungResult]] = {}
+    for result in ended:
+        results = by_study.setdefault(study_of(result.id), [])
+        if result.rung is not None:
+            results.append(result)
+
+    for name in sorted(by_study.keys() & studies.keys()):
         study = studies[name]
-        of_study = [
-            result for result in ended if result.rung is not None and study_of(result.id) == name
-        ]
-        promoted, borders = _near(study, of_study) or _of_all(tx, name, study)
+        promoted, borders = _near(study, by_study[name]) or _of_all(tx, name, study)
         _wait(tx, [proposal_id(name, number) for number in promoted])
         tx.run(KEEP, study=name, borders=borders.dump()).consume()
 
@@ -186,8 +197,8 @@ def _study(row: Mapping[str, Any]) -> RungStudy | None:
 def _standing(row: Mapping[str, Any], study: RungStudy) -> RungStanding:
     values = tuple(row["rung_values"])
     violations = study.violations(row["constrained"] or (), len(values))
-    about = {name: row[name] for name in ("id", "number", "rung")}
-    return RungStanding(**about, state=State(row["state"]), values=values, violations=violations)
+    state = State(row["state"])
+    return RungStanding(row["id"], row["number"], state, row["rung"], values, violations)
 
 
 FEWEST_NEAREST = 64
@@ -248,10 +259,9 @@ class RungBorder:
     def leave(self, number: int) -> None:
         """Note that a proposal is no longer paused at this rung."""
         self.new = [other for other in self.new if other != number]
-        self.nearest = [
-            place._replace(paused=False) if place.number == number else place
-            for place in self.nearest
-        ]
+        for index, place in enumerate(self.nearest):
+            if place.number == number:
+                self.nearest[index] = place._replace(paused=False)
 
     def promote(self, reduction: int) -> list[int] | None:
         """Return the proposals to promote, which are paused no longer;
@@ -265,25 +275,24 @@ class RungBorder:
         if not 0 <= best <= len(self.nearest):
             return None
 
-        promoted = [*self.new, *(place.number for place in self.nearest[:best] if place.paused)]
+        promoted = self.new
         self.new = []
-        self._keep(
-            best,
-            [
-                *(place._replace(paused=False) for place in self.nearest[:best]),
-                *self.nearest[best:],
-            ],
-        )
+        for index, place in enumerate(self.nearest[:best]):
+            if place.paused:
+                promoted.append(place.number)
+                self.nearest[index] = place._replace(paused=False)
+
+        self._keep(best)
         return promoted
 
-    def _keep(self, best: int, nearest: Sequence[RungPlace]) -> None:
+    def _keep(self, best: int) -> None:
         """Keep as many results on each side as this rung needs, and count the others."""
         side = max(FEWEST_NEAREST, math.isqrt(self.finished))
         first = max(0, best - side)
         last = best + side
-        self.nearest = list(nearest[first:last])
         self.above += first
-        self.below += len(nearest[last:])
+        self.below += len(self.nearest[last:])
+        self.nearest = self.nearest[first:last]
 
 
 class StudyBorders:
@@ -306,30 +315,31 @@ class StudyBorders:
         borders = []
         for rung in range(len(study.rungs.epochs) - 1):
             finished = [standing for standing in every if len(standing.values) > rung]
-            usable = sorted(
-                _place(study, standing, rung)
-                for standing in finished
-                if math.isfinite(standing.values[rung])
-            )
-            borders.append(RungBorder(len(finished), nearest=usable))
+            usable = []
+            for standing in finished:
+                if math.isfinite(standing.values[rung]):
+                    usable.append(_place(study, standing, rung))
+
+            borders.append(RungBorder(len(finished), nearest=sorted(usable)))
 
         return cls(study, borders)
 
     @classmethod
     def parse(cls, study: RungStudy, text: str) -> StudyBorders:
         """Return the borders of a text of `dump`."""
-        borders = [
-            RungBorder(finished, above, below, [RungPlace(*place) for place in nearest])
-            for finished, above, below, nearest in json.loads(text)
-        ]
+        borders = []
+        for finished, above, below, nearest in json.loads(text):
+            places = list(starmap(RungPlace, nearest))
+            borders.append(RungBorder(finished, above, below, places))
+
         return cls(study, borders)
 
     def dump(self) -> str:
         """Return the borders as a text, after a promotion."""
-        rows = [
-            [border.finished, border.above, border.below, border.nearest]
-            for border in self._borders
-        ]
+        rows = []
+        for border in self._borders:
+            rows.append([border.finished, border.above, border.below, border.nearest])
+
         return json.dumps(rows, separators=(",", ":"))
 
     def insert(self, standing: RungStanding, before: int) -> None:

@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from archive.architecture.choice_operations import conflict
@@ -74,7 +75,8 @@ class ReusedResults:
             study: Study whose task, protocol and objective apply.
             suggestions: Networks with their hyperparameters.
         """
-        keys = sorted({suggestion.architecture.functional_key for suggestion in suggestions})
+        networks = map(attrgetter("architecture.functional_key"), suggestions)
+        keys = sorted(set(networks))
         node_id = task_id(study.task, without_objective(study.protocol))
         asked = {"keys": keys, "task": node_id, "others": node_id + OBJECTIVE}
         rows = self._connection.read(lambda tx: tx.run(KNOWN, asked).data()) if keys else []
@@ -121,10 +123,9 @@ def _result(row: Mapping[str, Any], study: Study) -> Result | None:
     node = row["evaluation"]
     metrics = with_prefix(METRIC, node)
     value = node["value"] if row["objective"] == study.objective else metrics.get(study.objective)
-    needed = [objective.name for objective in study.further]
-    needed += [constraint.name for constraint in study.constraints]
-    if not all(math.isfinite(metrics.get(name, math.nan)) for name in needed):
-        return None
+    for quantity in (*study.further, *study.constraints):
+        if not math.isfinite(metrics.get(quantity.name, math.nan)):
+            return None
 
     # An imported evaluation has no proposal, hence no state, and no study with a space.
     config = row["space_config"]

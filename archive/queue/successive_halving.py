@@ -81,11 +81,16 @@ class RungStudy:
             count: Number of rungs.
         """
         names = [constraint.name for constraint in self.constraints]
-        size = len(self.constraints)
-        parts = [values[rung * size : (rung + 1) * size] for rung in range(count if names else 0)]
-        return tuple(
-            violation(self.constraints, dict(zip(names, part, strict=False))) for part in parts
-        )
+        size = len(names)
+        if not size:
+            return ()
+
+        violations = []
+        for rung in range(count):
+            part = values[rung * size : (rung + 1) * size]
+            violations.append(violation(self.constraints, dict(zip(names, part, strict=False))))
+
+        return tuple(violations)
 
 
 @dataclass(frozen=True)
@@ -188,10 +193,10 @@ def promotable(
     for rung in range(len(rungs.epochs) - 1):
         finished = [standing for standing in every if len(standing.values) > rung]
         usable = [standing for standing in finished if math.isfinite(standing.values[rung])]
-        best = sorted(usable, key=partial(rank, rung=rung, maximise=maximise))[
-            : len(finished) // rungs.reduction
-        ]
-        promoted += [standing for standing in best if standing.paused_at(rung)]
+        usable.sort(key=partial(rank, rung=rung, maximise=maximise))
+        for standing in usable[: len(finished) // rungs.reduction]:
+            if standing.paused_at(rung):
+                promoted.append(standing)
 
     return promoted
 

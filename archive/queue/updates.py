@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from archive.database import messages
@@ -195,15 +196,15 @@ def settle(tx: ManagedTransaction, notices: Sequence[Notice], limit: int) -> lis
         limit: Number of workers that may lose a proposal.
     """
     at_rungs = []
+    out_of_memory = False
     for notice in notices:
         if isinstance(notice, Completion) and notice.rung is not None:
             at_rungs.append(_study(notice))
+        elif isinstance(notice, Failure) and notice.memory is not None:
+            out_of_memory = True
 
     rungs = promotions.lock(tx, at_rungs)
-    rows = leases.lock(tx, [notice.id for notice in notices])
-    out_of_memory = any(
-        isinstance(notice, Failure) and notice.memory is not None for notice in notices
-    )
+    rows = leases.lock(tx, map(attrgetter("id"), notices))
     largest = workers.largest_memory(tx) if out_of_memory else 0
     answers: list[Answer] = []
     changes: list[Change] = []
@@ -242,7 +243,7 @@ def _renew_held(tx: ManagedTransaction, reports: Iterable[Report]) -> int:
     their number.
     """
     alike: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    for report in sorted(reports, key=lambda report: report.id):
+    for report in sorted(reports, key=attrgetter("id")):
         curve = {} if report.curve is None else curve_properties(report.curve, report.begin)
         row = {
             "id": report.id,
@@ -253,10 +254,11 @@ def _renew_held(tx: ManagedTransaction, reports: Iterable[Report]) -> int:
         names = tuple(sorted(curve)) if report.begin else ()
         alike.setdefault(names, []).append({**row, "begin": report.begin})
 
-    return sum(
-        int(tx.run(_renewal(names), rows=rows).single(strict=True)["renewed"])
-        for names, rows in alike.items()
-    )
+    renewed = 0
+    for names, rows in alike.items():
+        renewed += int(tx.run(_renewal(names), rows=rows).single(strict=True)["renewed"])
+
+    return renewed
 
 
 @lru_cache
