@@ -11,13 +11,14 @@ that it wrote.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from archive.errors import IncompleteWriteError
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction, Record
 
+RowT = TypeVar("RowT", bound=Mapping[str, Any])
 Label = Literal["Architecture", "Study", "Weights", "Worker"]
 
 KEYS: Mapping[Label, str] = {
@@ -84,7 +85,7 @@ SET p.finished = CASE WHEN p.open IS NULL THEN {finished} END,
     p.suspected = CASE WHEN p.open IS NOT NULL THEN p.suspected END"""
 
 
-def by_column(rows: Iterable[Mapping[str, Any]], name: str) -> dict[Any, Mapping[str, Any]]:
+def by_column(rows: Iterable[RowT], name: str) -> dict[Any, RowT]:
     """Return rows by their value in a column, in their order; of equal values, the last row."""
     return {row[name]: row for row in rows}
 

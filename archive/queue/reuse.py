@@ -123,8 +123,8 @@ def _result(row: Mapping[str, Any], study: Study) -> Result | None:
     node = row["evaluation"]
     metrics = with_prefix(METRIC, node)
     value = node["value"] if row["objective"] == study.objective else metrics.get(study.objective)
-    for quantity in (*study.further, *study.constraints):
-        if not math.isfinite(metrics.get(quantity.name, math.nan)):
+    for name in map(attrgetter("name"), (*study.further, *study.constraints)):
+        if not math.isfinite(metrics.get(name, math.nan)):
             return None
 
     # An imported evaluation has no proposal, hence no state, and no study with a space.
