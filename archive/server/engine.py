@@ -240,7 +240,7 @@ _JAVA_OPTIONS = (
     "-XX:Tier4CompileThreshold=150000",
     "-XX:Tier4BackEdgeThreshold=400000",
     # Statements run through deep chains of small methods. With the default limits of inlining, the
-    # compilers took as much processor time as the first 14,000 transactions themselves; with these,
+    # compilers took as much processor time as the first 8,000 transactions themselves; with these,
     # half as much, and the compiled code is as fast.
     "-XX:FreqInlineSize=100",
     "-XX:InlineSmallCode=1200",

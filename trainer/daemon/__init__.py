@@ -3,7 +3,7 @@
     trainer                          the loop
     options, paths, shutdown         its options, folders and end
     executors                        where trials run, and the handle of each
-    trainer_devices, placement       GPUs of the trainer; the device of each trial
+    placement                        GPUs of the trainer; the device of each trial
     trial_limits, scratch            time, memory and temporary files of trials
     in_flight, outcomes              claims with their trials, and how they end
     table_answers                    results that need no training

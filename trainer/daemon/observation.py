@@ -9,7 +9,6 @@ The process of each observer lives as long as the block of `observation`, in whi
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from collections import Counter
@@ -34,6 +33,7 @@ from archive.trainer.observers.process import (
 )
 from archive.trainer.storage.file_names import observer_logs
 from archive.trainer.tasks.file_access import label_of
+from archive.trainer.trial.spec import run_of
 
 CLOSING_SECONDS = 60.0
 LEAST_SECONDS = 2.0
@@ -148,14 +148,6 @@ def closing_seconds(stop: StopSignal, parting_seconds: float) -> float:
 
     spent = 0.0 if stop.requested_at is None else time.monotonic() - stop.requested_at
     return max(LEAST_SECONDS, parting_seconds - spent)
-
-
-def run_of(claim: Claim) -> str:
-    """Return the identity of a proposal's run: 16 hexadecimal digits."""
-    # Studies of one name may exist in several archives, or one after the other: the time of
-    # creation differs.
-    identity = f"{claim.id}@{claim.proposal.created}"
-    return hashlib.sha256(identity.encode()).hexdigest()[:16]
 
 
 def summary_of(architecture: Architecture) -> dict[str, Any]:

@@ -22,7 +22,6 @@ from archive import rungs, runtime
 from archive.queue.capabilities import Capabilities
 from archive.settings import Settings
 from archive.store.records import Claim, Study
-from archive.trainer.daemon.observation import run_of
 from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.result_spool import ResultSpool
 from archive.trainer.daemon.scratch import ScratchFolders, in_background
@@ -37,7 +36,7 @@ from archive.trainer.tasks.registry import Task
 from archive.trainer.tasks.tabular import TabularTask
 from archive.trainer.trial.costs import LatencyOptions
 from archive.trainer.trial.devices import Device
-from archive.trainer.trial.spec import TrialSpec
+from archive.trainer.trial.spec import TrialSpec, run_of
 from archive.user_paths import expanded
 
 CHECKPOINT_LIFETIME = 30 * 86_400.0

@@ -46,9 +46,9 @@ from archive.trainer.daemon.in_flight import InFlight, is_paused, wait
 from archive.trainer.daemon.options import TICK_SECONDS, Tally, TrainerOptions
 from archive.trainer.daemon.outcomes import Outcomes
 from archive.trainer.daemon.paths import TrainerPaths
+from archive.trainer.daemon.placement import TrainerDevices
 from archive.trainer.daemon.proxy_measurer import ProxyMeasurer
 from archive.trainer.daemon.shutdown import Parting, StopSignal, TimeLimit
-from archive.trainer.daemon.trainer_devices import TrainerDevices
 from archive.trainer.tasks.tabular import TabularTask
 from archive.trainer.trial import failures
 from archive.trainer.trial.messages import EpochReport, TrialFailed, TrialFinished, TrialInterrupted

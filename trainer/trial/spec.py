@@ -5,13 +5,14 @@ The daemon builds it without loading torch.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archive.architecture.graph import Architecture
-from archive.store.records import Direction
+from archive.store.records import Claim, Direction
 from archive.trainer.morphism import inherited_weights
 from archive.trainer.morphism.inherited_weights import InheritedWeights
 from archive.trainer.protocols.base import TrainingProtocol, inherited_seed, shorten
@@ -139,6 +140,14 @@ def with_inherited_weights(
     return replace(
         spec, protocol=protocol, epochs=epochs, seed=seed, initial=weights, inherited=record
     )
+
+
+def run_of(claim: Claim) -> str:
+    """Return the identity of a proposal's run: 16 hexadecimal digits."""
+    # Studies of one name may exist in several archives, or one after the other: the time of
+    # creation differs.
+    identity = f"{claim.id}@{claim.proposal.created}"
+    return hashlib.sha256(identity.encode()).hexdigest()[:16]
 
 
 def without_inherited_weights(spec: TrialSpec) -> TrialSpec:

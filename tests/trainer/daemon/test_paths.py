@@ -14,7 +14,7 @@ from archive.store.records import Result
 from archive.trainer.daemon import paths
 from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.paths import TrainerPaths
-from archive.trainer.daemon.trainer_devices import TrainerDevices
+from archive.trainer.daemon.placement import TrainerDevices
 from archive.trainer.storage import checkpoints
 from archive.trainer.tasks import registry
 from archive.trainer.trial import devices

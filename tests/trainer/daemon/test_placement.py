@@ -9,8 +9,7 @@ import pytest
 
 from archive.errors import SettingsError
 from archive.queue.causes import Cause, MemoryNeed
-from archive.trainer.daemon.placement import LOOK_SECONDS, Occupancy, Placement
-from archive.trainer.daemon.trainer_devices import Seats
+from archive.trainer.daemon.placement import LOOK_SECONDS, Occupancy, Placement, Seats
 from archive.trainer.trial.devices import Device
 from archive.trainer.trial.messages import TrialFailed
 

@@ -186,7 +186,7 @@ def propose(archive, table, networks, name="study", **settings):
 
 
 def test_the_daemon_answers_from_the_table(archive, table, tmp_path, monkeypatch):
-    finder = "archive.trainer.daemon.trainer_devices.devices.find"
+    finder = "archive.trainer.daemon.placement.devices.find"
     monkeypatch.setattr(finder, lambda _: pytest.fail("asked for a device"))
     monkeypatch.setattr(
         "archive.trainer.daemon.executors.TrialProcess", lambda _: pytest.fail("started a process")
@@ -259,9 +259,7 @@ def test_results_in_scaled_time_are_delayed(archive, table, tmp_path):
 
 def test_a_daemon_without_the_table_leaves_it_to_others(archive, table, tmp_path, monkeypatch):
     cpu = Device("cpu", "cpu", "none", 1 << 40)
-    monkeypatch.setattr(
-        "archive.trainer.daemon.trainer_devices.devices.find", lambda request: [cpu]
-    )
+    monkeypatch.setattr("archive.trainer.daemon.placement.devices.find", lambda request: [cpu])
     propose(archive, table, CELLS[:1])
     table.unlink()
     options = TrainerOptions(idle_seconds=0.1, device="cpu", once=True, data_folders=(tmp_path,))
