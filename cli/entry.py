@@ -41,12 +41,19 @@ def main() -> None:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
 
-    # Modules make no garbage while they load, and what is left at the end need not be freed.
-    gc.disable()
-    atexit.register(gc.freeze)
+    collect_later()
     from archive.cli.main import main as run
 
     run()
+
+
+def collect_later() -> None:
+    """Collect no garbage until a command is loaded, and none at the end of the process.
+
+    Modules make none while they load, and what is left at the end need not be freed.
+    """
+    gc.disable()
+    atexit.register(gc.freeze)
 
 
 def loaded() -> None:

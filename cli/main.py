@@ -316,4 +316,5 @@ def _complain(message: str, code: int, *, lines: bool = False) -> int:
 
 
 if __name__ == "__main__":
+    entry.collect_later()
     main()
