@@ -17,7 +17,7 @@ from archive.exchange.record_schema import SHAPES, Record, architecture_of, text
 from archive.store import architectures, distances
 from archive.store import dump_statements as statements
 from archive.store.evaluations import TASK
-from archive.store.properties import proposal_id, space_id, study_of, task_id
+from archive.store.properties import proposal_id, read_column, space_id, study_of, task_id
 from archive.store.records import State
 from archive.store.studies import creation
 from archive.store.studies.creation import agent_id
@@ -112,17 +112,17 @@ def _tasks(ask: Ask, records: Sequence[Record]) -> dict[tuple[str, str], Record]
 
 
 def _studies(ask: Ask, records: Sequence[Record]) -> dict[str, Record]:
-    names = [record["name"] for record in records]
+    names = read_column(records, "name")
     return {study["name"]: study for study in reading.studies(ask, names)}
 
 
 def _warm_starts(ask: Ask, records: Sequence[Record]) -> dict[tuple[str, str], Record]:
-    names = sorted({record["study"] for record in records})
+    names = sorted(set(read_column(records, "study")))
     return {identity("warm_start", row): row for row in reading.warm_starts(ask, names)}
 
 
 def _evaluations(ask: Ask, records: Sequence[Record]) -> dict[str, Record]:
-    return dict(reading.evaluations(ask, [record["id"] for record in records]))
+    return dict(reading.evaluations(ask, read_column(records, "id")))
 
 
 def _proposals(ask: Ask, records: Sequence[Record]) -> dict[str, Record]:
@@ -145,7 +145,7 @@ def _write_agents(tx: ManagedTransaction, records: Sequence[Record]) -> int:
 
 
 def _write_workers(tx: ManagedTransaction, records: Sequence[Record]) -> int:
-    stored = dict(reading.workers(reading.asking_within(tx), [record["id"] for record in records]))
+    stored = dict(reading.workers(reading.asking_within(tx), read_column(records, "id")))
     changed = _merge("worker", stored, records)
     return _run(
         tx,
@@ -161,7 +161,7 @@ def _write_tasks(tx: ManagedTransaction, records: Sequence[Record]) -> int:
 
 
 def _write_studies(tx: ManagedTransaction, records: Sequence[Record]) -> int:
-    lock(tx, "Study", {record["name"] for record in records})
+    lock(tx, "Study", set(read_column(records, "name")))
     changed = _merge("study", _studies(reading.asking_within(tx), records), records)
     rows = []
     for record in changed.values():
@@ -179,7 +179,7 @@ def _write_studies(tx: ManagedTransaction, records: Sequence[Record]) -> int:
 
 
 def _write_warm_starts(tx: ManagedTransaction, records: Sequence[Record]) -> int:
-    lock(tx, "Study", {record["study"] for record in records})
+    lock(tx, "Study", set(read_column(records, "study")))
     stored = _warm_starts(reading.asking_within(tx), records)
     return _run(tx, statements.WARM_START, list(_merge("warm_start", stored, records).values()))
 
@@ -201,10 +201,8 @@ def _write_architectures(tx: ManagedTransaction, records: Sequence[Record]) -> i
 
 
 def _write_morphs(tx: ManagedTransaction, records: Sequence[Record]) -> int:
-    lock(tx, "Architecture", {record["parent"] for record in records})
-    pages = reading.morphs(
-        reading.asking_within(tx), sorted({record["child"] for record in records})
-    )
+    lock(tx, "Architecture", set(read_column(records, "parent")))
+    pages = reading.morphs(reading.asking_within(tx), sorted(set(read_column(records, "child"))))
     stored = {}
     for page in pages:
         for row in page:
@@ -230,14 +228,14 @@ def _write_evaluations(tx: ManagedTransaction, records: Sequence[Record]) -> int
 
 
 def _write_proposals(tx: ManagedTransaction, records: Sequence[Record]) -> int:
-    lock(tx, "Study", {record["study"] for record in records})
+    lock(tx, "Study", set(read_column(records, "study")))
     rows = _rows_of_proposals(reading.asking_within(tx), records)
     changed = _merge(
         "proposal", {id_: reading.proposal_of(row) for id_, row in rows.items()}, records
     )
     nodes = {id_: row["properties"] for id_, row in rows.items()}
     new = [{**_settle(nodes.get(id_), record), "id": id_} for id_, record in changed.items()]
-    studies = sorted({row["study"] for row in new})
+    studies = sorted(set(read_column(new, "study")))
     _run(tx, statements.REWRITTEN, [{"study": name} for name in studies])
     _run(tx, statements.PROPOSAL, new)
     _run(tx, statements.MADE, [row for row in new if row["agent"]])
@@ -273,7 +271,7 @@ def _replacing(stored: Record | None, record: Record) -> Record:
 
 
 def _write_distances(tx: ManagedTransaction, records: Sequence[Record]) -> int:
-    lock(tx, "Architecture", {record["of"] for record in records})
+    lock(tx, "Architecture", set(read_column(records, "of")))
     pairs = []
     for record in records:
         pairs.append({"of": record["of"], "neighbours": dict.fromkeys(record["to"], True)})
@@ -291,7 +289,7 @@ def _write_distances(tx: ManagedTransaction, records: Sequence[Record]) -> int:
                 _pairs(stored.get(record["of"], {"of": record["of"], "to": {}}), record, update)
             )
 
-        if any(group["rows"] for group in groups):
+        if any(read_column(groups, "rows")):
             tx.run(query, groups=[group for group in groups if group["rows"]]).consume()
 
         changed.update(index for index, group in enumerate(groups) if group["rows"])
@@ -312,7 +310,7 @@ def _pairs(stored: Record, record: Record, update: bool) -> Record:
 
 
 def _write_proxies(tx: ManagedTransaction, records: Sequence[Record]) -> int:
-    keys = sorted({record["of"] for record in records})
+    keys = sorted(set(read_column(records, "of")))
     lock(tx, "Architecture", keys)
     stored = {}
     for row in reading.proxies(reading.asking_within(tx), keys):

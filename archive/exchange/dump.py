@@ -32,6 +32,7 @@ from archive.server.run_file import Folder
 from archive.settings import Settings
 from archive.store import schema
 from archive.store.architectures import batched
+from archive.store.properties import read_column
 
 __all__ = ["dump"]
 
@@ -122,7 +123,7 @@ class _Writing:
         for page in reading.proposals(self.ask, study):
             self._agents(record["agent"] for record in page if record["agent"])
             self._workers(worker for record in page for worker, _, _ in record["claims"])
-            self._architectures(record["architecture"] for record in page)
+            self._architectures(read_column(page, "architecture"))
             self._evaluations(record["result"] for record in page if record["result"])
             for record in page:
                 self._put("proposal", record)
@@ -143,7 +144,7 @@ class _Writing:
         while children:
             networks = set(self.written["architecture"])
             for page in reading.morphs(self.ask, sorted(children)):
-                self._architectures(record["parent"] for record in page)
+                self._architectures(read_column(page, "parent"))
                 for record in page:
                     self._put("morph", record)
 
@@ -207,7 +208,7 @@ class _Writing:
 
     def _evaluations(self, ids: Iterable[str]) -> None:
         new = list(self._new("evaluation", ids))
-        self._architectures(record["architecture"] for record in new)
+        self._architectures(read_column(new, "architecture"))
         for record in new:
             self._put("evaluation", record)
 

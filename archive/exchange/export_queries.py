@@ -32,7 +32,7 @@ from archive.store.dump_statements import (
     WORKERS,
 )
 from archive.store.lineage import PARENTS
-from archive.store.properties import CURVE, proposal_id
+from archive.store.properties import CURVE, proposal_id, read_column
 from archive.store.records import State
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def choose_studies(ask: Ask, requested: Sequence[str] | None) -> list[str]:
     Raises:
         UnknownNameError: There is no study of a name.
     """
-    names = [row["name"] for row in ask(NAMES)]
+    names = read_column(ask(NAMES), "name")
     if requested is None:
         return names
 
@@ -88,7 +88,7 @@ def choose_studies(ask: Ask, requested: Sequence[str] | None) -> list[str]:
 
         if name not in selected:
             selected.add(name)
-            waiting += [row["source"] for row in ask(SOURCES, names=[name])]
+            waiting += read_column(ask(SOURCES, names=[name]), "source")
 
     return [name for name in names if name in selected]
 
@@ -215,7 +215,7 @@ def proxies(ask: Ask, keys: Sequence[str]) -> Iterator[Record]:
 
 def every(ask: Ask, kind: str) -> list[str]:
     """Return the ids of all records of a kind that no other record refers to."""
-    return [row["id"] for row in ask(EVERY[kind])]
+    return read_column(ask(EVERY[kind]), "id")
 
 
 def proposal_of(row: Mapping[str, Any]) -> Record:

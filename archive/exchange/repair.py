@@ -34,6 +34,7 @@ from archive.server.run_file import DATABASE, Folder
 from archive.settings import Settings
 from archive.store import schema, upkeep
 from archive.store.dump_statements import WITHOUT_RESULT
+from archive.store.properties import read_column
 
 MOST_PASSES = 4
 """Most runs of `CHECK DATABASE FIX`: a removed record may leave edges that lead nowhere."""
@@ -192,7 +193,7 @@ def _mend(settings: Settings, copy: Path) -> RepairOutcome:
             if number > after.get(name, 0):
                 removed[name] = number - after.get(name, 0)
 
-        without_result = [row["id"] for row in reading.asking(connection)(WITHOUT_RESULT)]
+        without_result = read_column(reading.asking(connection)(WITHOUT_RESULT), "id")
         remaining = [*unbuilt, *upkeep.find_faults(connection)]
 
     engine_change.complete(Folder(settings.home))

@@ -11,11 +11,12 @@ study; the text is run then.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, compress
+from operator import and_, not_
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ from archive.objectives.pareto import find_front
 from archive.queries import contributions
 from archive.queries.lineage import lineage
 from archive.store import result_columns
-from archive.store.properties import METRIC
+from archive.store.properties import METRIC, metric_properties, read_column
 from archive.store.result_columns import StudyResults
 from archive.store.studies import studies
 from archive.store.studies.rows import NETWORK
@@ -172,11 +173,9 @@ def cost(
 
     rows = []
     for study in chain.from_iterable(groups):
-        trained = [source is None for source in study.columns["answered_from"]]
+        trained = _are_trained(study)
         seconds = [*filter(is_duration, compress(study.columns["seconds"], trained))]
-        epochs = sum(
-            value for value in compress(study.columns["epochs"], trained) if value is not None
-        )
+        epochs = sum(value or 0 for value in compress(study.columns["epochs"], trained))
         spent = math.fsum(seconds) if seconds else 0
         mean = spent / len(seconds) if seconds else None
         if count := sum(trained):
@@ -192,16 +191,19 @@ def frontier(
     """Answer `frontier`."""
     names = [NETWORK + params["cost"], METRIC + params["cost"]]
     names += [params["cost"]] if params["cost"] in ("value", "seconds", "epochs") else []
-    every = connection.read(studies.within)
     trained = params["cost"] == "seconds"
-    limits = {study.name: study.constraints for study in every if study.task == params["task"]}
+    limits = {}
+    for study in connection.read(studies.within):
+        if study.task == params["task"]:
+            limits[study.name] = study.constraints
+
     constraints = chain.from_iterable(limits.values())
-    limited = [METRIC + constraint.name for constraint in constraints]
+    limited = metric_properties(constraints)
     groups = _of_tasks(connection, params, [*_VALUED, "answered_from", *names, *limited], deadline)
     costs: set[type] = set()
-    for study in chain.from_iterable(groups or ()):
+    for results in chain.from_iterable(groups or ()):
         for name in names:
-            costs.update(map(type, study.columns[name]))
+            costs.update(map(type, results.columns[name]))
 
     costs.discard(type(None))
     # The text handles other properties of nodes, and values that are no numbers.
@@ -210,7 +212,10 @@ def frontier(
 
     rows: list[tuple[Any, ...]] = []
     for group in groups:
-        met = [_met(study, limits.get(study.study, ()), trained) for study in group]
+        met = []
+        for results in group:
+            met.append(_met(results, limits.get(results.study, ()), trained))
+
         rows += _frontier(met, params, names)
 
     return QueryResult(["protocol", "objective", "architecture", "value", "cost"], rows)
@@ -220,17 +225,16 @@ def _met(study: StudyResults, constraints: Sequence[Constraint], trained: bool) 
     """Return the results that meet constraints, those alone that reuse no other one if
     `trained`.
     """
-    feasible = result_columns.feasible(constraints, study.columns)
+    selected = result_columns.feasible(constraints, study.columns)
     if trained:
-        feasible = [
-            met and source is None
-            for met, source in zip(feasible, study.columns["answered_from"], strict=True)
-        ]
+        selected = list(map(and_, selected, _are_trained(study)))
 
-    return replace(
-        study,
-        columns={name: list(compress(column, feasible)) for name, column in study.columns.items()},
-    )
+    return replace(study, columns=result_columns.compressed(study.columns, selected))
+
+
+def _are_trained(study: StudyResults) -> list[bool]:
+    """Return whether each result comes from a training of its own proposal."""
+    return [source is None for source in study.columns["answered_from"]]
 
 
 def _frontier(group: Sequence[StudyResults], params: Parameters, names: Sequence[str]) -> Rows:
@@ -263,7 +267,7 @@ def duplicates(
         "seconds_saved",
     ]
     rows = []
-    for task, protocol, names in _tasks(connection, params):
+    for (task, protocol), names in _tasks(connection, params).items():
         results = result_columns.read(
             connection, names, ["functional_key", "answered_from"], deadline
         )
@@ -274,24 +278,21 @@ def duplicates(
 
 
 def _repeats(connection: Connection, results: Sequence[StudyResults]) -> tuple[Any, ...]:
-    proposals, trainings, studies = (defaultdict[str, int](int) for _ in range(3))
+    proposals: Counter[str] = Counter()
+    trainings: Counter[str] = Counter()
+    studies: Counter[str] = Counter()
+    answers: list[str] = []
     for study in results:
+        trained = _are_trained(study)
         keys = study.columns["functional_key"]
-        sources = study.columns["answered_from"]
-        every = [*keys, *(row["functional_key"] for row in study.others)]
-        for key in every:
-            proposals[key] += 1
+        every = [*keys, *read_column(study.others, "functional_key")]
+        proposals.update(every)
+        studies.update(set(every))
+        trainings.update(compress(keys, trained))
+        answers += compress(study.columns["answered_from"], map(not_, trained))
 
-        for key in set(every):
-            studies[key] += 1
-
-        for key in compress(keys, (source is None for source in sources)):
-            trainings[key] += 1
-
-    every_source = chain.from_iterable(study.columns["answered_from"] for study in results)
-    answers = [source for source in every_source if source is not None]
     durations = connection.read(
-        lambda tx: {row["id"]: row["seconds"] for row in tx.run(SECONDS, ids=sorted(set(answers)))}
+        lambda tx: dict(tx.run(SECONDS, ids=sorted(set(answers))).values("id", "seconds"))
     )
     saved = []
     for source in answers:
@@ -299,10 +300,10 @@ def _repeats(connection: Connection, results: Sequence[StudyResults]) -> tuple[A
             saved.append(durations[source])
 
     several = sum(count > 1 for count in studies.values())
-    answered = sum(source in durations for source in answers)
-    again = sum(count - 1 for count in trainings.values())
+    answered = sum(map(durations.__contains__, answers))
+    again = trainings.total() - len(trainings)
     return (
-        sum(proposals.values()),
+        proposals.total(),
         len(proposals),
         several,
         answered,
@@ -323,15 +324,13 @@ def proposals_of(
     requested = params["study"]
     named = requested is not None
     every = (
-        [requested]
-        if named
-        else connection.read(lambda tx: [row["study"] for row in tx.run(STUDIES)])
+        [requested] if named else connection.read(lambda tx: read_column(tx.run(STUDIES), "study"))
     )
     results = result_columns.read(connection, every, _BASED, deadline)
     texts = set()
     for study in results:
         texts.update(study.columns["based_on"])
-        texts.update(row["based_on"] for row in study.others)
+        texts.update(read_column(study.others, "based_on"))
 
     others = set(chain.from_iterable(map(contributions.studies_of, texts))) - set(every)
     results += result_columns.read(connection, sorted(others), _BASED, deadline)
@@ -371,8 +370,8 @@ ANSWERS: Mapping[str, Answer] = MappingProxyType(
 """Saved query to the function that computes its answer from all its params."""
 
 
-def _tasks(connection: Connection, params: Parameters) -> list[tuple[str, str, list[str]]]:
-    """Return the requested tasks with studies: name, protocol, names of studies."""
+def _tasks(connection: Connection, params: Parameters) -> dict[tuple[str, str], list[str]]:
+    """Return the names of the studies of each requested task, by its name and protocol."""
     studies_of: dict[tuple[str, str], list[str]] = {}
     for row in connection.read(lambda tx: tx.run(STUDIES).data()):
         if params["task"] in (None, row["task"]) and params.get("protocol") in (
@@ -381,7 +380,7 @@ def _tasks(connection: Connection, params: Parameters) -> list[tuple[str, str, l
         ):
             studies_of.setdefault((row["task"], row["protocol"]), []).append(row["study"])
 
-    return [(*names, studies) for names, studies in studies_of.items()]
+    return studies_of
 
 
 def _of_tasks(
@@ -391,7 +390,7 @@ def _of_tasks(
 
     None if a task has results without a study.
     """
-    groups = {(task, protocol): names for task, protocol, names in _tasks(connection, params)}
+    groups = _tasks(connection, params)
     per_task = []
     for row in connection.read(lambda tx: tx.run(TASKS).data()):
         if params["task"] in (None, row["task"]) and params.get("protocol") in (
@@ -435,7 +434,7 @@ def _usable(
     values = np.array(columns["value"], np.float64)
     usable = ~np.isnan(values) & np.array([partial is None for partial in columns["partial"]], bool)
     if not usable.all():
-        columns = {name: list(compress(column, usable)) for name, column in columns.items()}
+        columns = result_columns.compressed(columns, usable)
 
     return columns, values[usable], (group[0].task, group[0].protocol, group[0].objective)
 

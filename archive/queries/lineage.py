@@ -18,7 +18,7 @@ from archive.errors import QueryError
 from archive.objectives import sign
 from archive.queries import catalogue
 from archive.store import result_columns
-from archive.store.properties import METRIC
+from archive.store.properties import metric_properties
 from archive.store.studies import studies
 
 if TYPE_CHECKING:
@@ -148,9 +148,9 @@ def _best(connection: Connection, study: Study, deadline: float) -> str | None:
     Results that meet the constraints come first, then whole ones, then those with a finite value of
     each objective.
     """
-    further = [METRIC + objective.name for objective in study.further]
+    further = metric_properties(study.further)
     names = ["value", "partial", "architecture", *further]
-    limited = [METRIC + constraint.name for constraint in study.constraints]
+    limited = metric_properties(study.constraints)
     best: tuple[tuple[bool, bool, bool, float], str] | None = None
     for part in result_columns.read(
         connection, [study.name], [*dict.fromkeys([*names, *limited])], deadline

@@ -21,7 +21,7 @@ from archive.database.user_query import QueryResult, run_query
 from archive.errors import UnknownNameError
 from archive.queries import catalogue
 from archive.queries.contributions import contributions
-from archive.store.properties import METRIC
+from archive.store.properties import METRIC, read_column
 from archive.store.studies import studies
 
 if TYPE_CHECKING:
@@ -163,9 +163,7 @@ def _check_names(connection: Connection, values: Mapping[str, Any]) -> None:
 
     if objective is not None:
         asked = {"task": task, "protocol": protocol}
-        objectives = connection.read(
-            lambda tx: [row["objective"] for row in tx.run(OBJECTIVES, asked)]
-        )
+        objectives = connection.read(lambda tx: read_column(tx.run(OBJECTIVES, asked), "objective"))
         if objective not in objectives:
             of = ""
             for kind, value in asked.items():

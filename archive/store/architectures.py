@@ -23,6 +23,7 @@ from archive.architecture.graph import Architecture, Layer
 from archive.architecture.layer_mass import total_mass
 from archive.database.statements import lock
 from archive.errors import UnknownNameError, UsageError
+from archive.store.properties import read_column
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
@@ -269,7 +270,7 @@ class Architectures:
 
     def _beginning_with(self, prefix: str) -> list[str]:
         rows = self._connection.read(lambda tx: tx.run(FIND, prefix=prefix, limit=20).data())
-        return [row["key"] for row in rows]
+        return read_column(rows, "key")
 
     def _cache(self, read: Mapping[str, Architecture]) -> None:
         with self._guard:
@@ -314,7 +315,7 @@ def store(tx: ManagedTransaction, architectures: Iterable[Architecture]) -> None
 
 def known(tx: ManagedTransaction, keys: Iterable[str]) -> set[str]:
     """Return the stored ones among these keys, within a transaction."""
-    return {row["key"] for row in tx.run(KNOWN, keys=list(keys))}
+    return set(read_column(tx.run(KNOWN, keys=list(keys)), "key"))
 
 
 def load(tx: ManagedTransaction, keys: Sequence[str]) -> dict[str, Architecture]:

@@ -23,6 +23,7 @@ from archive.store.properties import (
     from_json,
     plain,
     proposal_id,
+    read_column,
     result_properties,
     study_of,
     task_id,
@@ -190,7 +191,7 @@ class Evaluations:
             if study.study == name:
                 others += [row for row in study.others if row["state"] is not None]
 
-        networks = self._architectures.get_many(row["architecture"] for row in [*rows, *others])
+        networks = self._architectures.get_many(read_column([*rows, *others], "architecture"))
         evaluations = _evaluations(rows, networks)
         unfinished = []
         for row in others:
@@ -314,7 +315,7 @@ class Evaluations:
         return self._with_networks([{**row, "evaluation": dict(row["evaluation"])} for row in rows])
 
     def _with_networks(self, rows: Sequence[Mapping[str, Any]]) -> list[Evaluation]:
-        return _evaluations(rows, self._architectures.get_many(row["architecture"] for row in rows))
+        return _evaluations(rows, self._architectures.get_many(read_column(rows, "architecture")))
 
 
 def _evaluations(

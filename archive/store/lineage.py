@@ -17,7 +17,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from archive.store.architectures import Architectures
-from archive.store.properties import task_id
+from archive.store.properties import read_column, task_id
 from archive.store.records import Weights
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class Lineage:
                 descent = Descent(row["parent"], row["child"], tuple(row["operations"] or ()))
                 steps.setdefault((descent.parent, descent.child), descent)
 
-            generation = sorted({row["parent"] for row in rows} - seen)
+            generation = sorted(set(read_column(rows, "parent")) - seen)
             seen.update(generation)
 
         return list(steps.values())
@@ -158,7 +158,7 @@ class Lineage:
                     ancestor.evaluation,
                 ),
             )
-            generation = sorted(row["architecture"] for row in rows)
+            generation = sorted(read_column(rows, "architecture"))
             seen.update(generation)
             if len(nearest) >= limit or not generation:
                 break
@@ -196,7 +196,7 @@ def ancestors(tx: ManagedTransaction, keys: Sequence[str], hops: int = HOPS) -> 
             break
 
         rows = tx.run(PARENTS, keys=generation)
-        generation = sorted({row["parent"] for row in rows} - reached)
+        generation = sorted(set(read_column(rows, "parent")) - reached)
         reached.update(generation)
 
     return reached

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from archive.errors import UnknownNameError, UsageError
+from archive.store.properties import read_column
 
 if TYPE_CHECKING:
     from archive.database.connection import Connection
@@ -60,7 +61,7 @@ def read(connection: Connection, label: Annotated, id_: str) -> UserNote:
     row = connection.read(lambda tx: tx.run(query, id=id_).single())
     if row is None:
         existing = (
-            connection.read(lambda tx: [row["name"] for row in tx.run(NAMES)])
+            connection.read(lambda tx: read_column(tx.run(NAMES), "name"))
             if label == "Study"
             else ()
         )

@@ -32,7 +32,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from archive.errors import UsageError
@@ -115,6 +116,16 @@ def plain(result: neo4j.Result) -> list[dict[str, Any]]:
     """
     columns = result.keys()
     return [dict(zip(columns, row.values(), strict=True)) for row in result]
+
+
+def read_column(rows: Iterable[Row], name: str) -> list[Any]:
+    """Return one column of rows."""
+    return list(map(itemgetter(name), rows))
+
+
+def metric_properties(measures: Iterable[Objective | Constraint]) -> list[str]:
+    """Return the properties of the metrics of objectives or constraints."""
+    return [METRIC + measure.name for measure in measures]
 
 
 def to_json(settings: Mapping[str, Any]) -> str:

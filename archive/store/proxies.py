@@ -31,7 +31,7 @@ from archive.errors import UsageError
 from archive.store import architectures
 from archive.store.architectures import Architectures, batched
 from archive.store.evaluations import TASK
-from archive.store.properties import PROXY, plain, task_id
+from archive.store.properties import PROXY, plain, read_column, task_id
 
 if TYPE_CHECKING:
     import numpy as np
@@ -292,7 +292,7 @@ def _rows(
 
 
 def _add(tx: ManagedTransaction, task: str, source: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    keys = [row["key"] for row in rows]
+    keys = read_column(rows, "key")
     # Two writers cannot both find a relationship missing.
     lock(tx, "Architecture", keys)
     written = tx.run(ADD, task=task, source=source, rows=rows).single(strict=True)["written"]

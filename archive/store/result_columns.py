@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import compress
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -216,6 +217,12 @@ def feasible(constraints: Iterable[Constraint], columns: Columns) -> list[bool]:
                 met[row] = False
 
     return met
+
+
+def compressed(columns: Columns, selected: Iterable[Any]) -> Columns:
+    """Return the rows of columns that are selected, by one truth value each."""
+    mask = list(selected)
+    return {name: list(compress(column, mask)) for name, column in columns.items()}
 
 
 def joined(several: Iterable[Columns]) -> Columns:

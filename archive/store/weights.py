@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from archive.argument_checks import require_at_least
 from archive.database.statements import lock
 from archive.store.lineage import ancestors
-from archive.store.properties import UNSAVED_WEIGHTS
+from archive.store.properties import UNSAVED_WEIGHTS, read_column
 from archive.store.ranking import best_results
 from archive.store.records import Weights
 from archive.store.snapshots import snapshot_within
@@ -169,13 +169,13 @@ class Retention:
 
     def digests(self) -> set[str]:
         """Return the SHA-256 of all weights at any address."""
-        return {row["sha256"] for row in self._connection.read(lambda tx: tx.run(DIGESTS).data())}
+        return set(read_column(self._connection.read(lambda tx: tx.run(DIGESTS).data()), "sha256"))
 
 
 def _holdings(tx: ManagedTransaction, policy: Policy, under: str) -> list[Holding]:
     # All weights are read, because the best of a study may be at any address.
     rows = tx.run(EVERY, grace=round(1000 * policy.grace_seconds)).data()
-    running = [row["key"] for row in tx.run(UNDER_WAY)]
+    running = read_column(tx.run(UNDER_WAY), "key")
     used = {*running, *ancestors(tx, running)}
     best = _best(tx, rows, policy.keep_best)
     by_uri: dict[str, list[dict[str, Any]]] = {}
@@ -200,7 +200,7 @@ def _reason(rows: Sequence[dict[str, Any]], best: set[str], used: set[str]) -> s
     if any(row["evaluation"] in best for row in rows):
         return "best"
 
-    return "young" if any(row["young"] for row in rows) else ""
+    return "young" if any(read_column(rows, "young")) else ""
 
 
 def _best(tx: ManagedTransaction, rows: Iterable[dict[str, Any]], count: int) -> set[str]:

@@ -146,10 +146,10 @@ def list_studies(ctx: click.Context, as_json: bool) -> None:
     with open_archive(ctx) as archive:
         summaries = archive.studies.list()
 
-    studies = [
-        study_item(summary.study, summary.counts, summary.best, summary.agents)
-        for summary in summaries
-    ]
+    studies = []
+    for summary in summaries:
+        studies.append(study_item(summary.study, summary.counts, summary.best, summary.agents))
+
     if as_json:
         print_json(StudyList(studies))
     elif studies:
@@ -234,7 +234,10 @@ def show(ctx: click.Context, name: str, every: bool, as_json: bool) -> None:
         print_pareto(document.pareto)
 
     if sources:
-        rows = [[getattr(source, column) for column in SOURCES] for source in sources]
+        rows = []
+        for source in sources:
+            rows.append([getattr(source, column) for column in SOURCES])
+
         print_table(SOURCES, rows, title="warm-started from")
 
     proposals = document.proposals
@@ -313,10 +316,12 @@ def _best_and_latest(
 def _print_proposals(
     proposals: Sequence[ProposalItem], sources: Sequence[SourceItem], rungs: Rungs | None
 ) -> None:
-    couplings = {
-        source.study: {estimate.number: estimate.coupling for estimate in source.couplings}
-        for source in sources
-    }
+    couplings = {}
+    for source in sources:
+        couplings[source.study] = {
+            estimate.number: estimate.coupling for estimate in source.couplings
+        }
+
     rows = []
     for item in proposals:
         row = {**vars(item), "architecture": item.architecture[:8]}
@@ -329,7 +334,11 @@ def _print_proposals(
     names = ("number", "state", "architecture", "acquisition", "coupling")
     more = ("rung", "epochs", "value", "seconds", "reason")
     # Columns without a value would only narrow the others.
-    columns = [name for name in (*names, *more) if any(row[name] is not None for row in rows)]
+    columns = []
+    for name in (*names, *more):
+        if any(row[name] is not None for row in rows):
+            columns.append(name)
+
     print_table(columns, [[row[column] for column in columns] for row in rows])
 
 

@@ -277,7 +277,7 @@ def print_entry(entry: Entry, lines: int | None = TAIL) -> None:
 
 def log_items(entries: Sequence[Entry]) -> list[LogItem]:
     """Return events as items of the JSON output."""
-    return [log_item(entry) for entry in entries]
+    return list(map(log_item, entries))
 
 
 def log_item(entry: Entry) -> LogItem:

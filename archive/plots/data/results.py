@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from archive.errors import UsageError
 from archive.objectives import sign
 from archive.store import result_columns
-from archive.store.properties import METRIC
+from archive.store.properties import metric_properties
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -115,7 +115,7 @@ def read(
     check_comparable(stored)
     requested = [*_ALWAYS, *columns]
     for study in stored:
-        requested += [METRIC + constraint.name for constraint in study.constraints]
+        requested += metric_properties(study.constraints)
 
     read = result_columns.read(archive.connection, names, list(dict.fromkeys(requested)))
     by_name = {table.study: table.columns for table in read}

@@ -219,10 +219,13 @@ def _objectives(study: Study) -> dict[str, list[str]]:
     if not study.further:
         return {}
 
-    names, directions = zip(
-        *((objective.name, objective.direction) for objective in study.objectives), strict=True
-    )
-    return {"objectives": [*names], "directions": [*directions]}
+    names: list[str] = []
+    directions: list[str] = []
+    for objective in study.objectives:
+        names.append(objective.name)
+        directions.append(objective.direction)
+
+    return {"objectives": names, "directions": directions}
 
 
 def _place(study: Study) -> dict[str, Any]:
@@ -260,9 +263,10 @@ def _settings(study: Study) -> Mapping[str, Any]:
 
     try:
         # The table of a space is a setting without a default, and a stored one may be any file.
-        settings = {name: value for name, value in study.space_config.items() if name != "table"}
-        table = {name: value for name, value in study.space_config.items() if name == "table"}
-        return {**spaces.get(study.space, **settings).config, **table}
+        settings = dict(study.space_config)
+        table = settings.pop("table", None)
+        config = spaces.get(study.space, **settings).config
+        return config if table is None else {**config, "table": table}
     except UsageError:
         return study.space_config
 

@@ -24,6 +24,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from archive.database.statements import revised, rewritten
+from archive.store.properties import read_column
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
@@ -138,7 +139,7 @@ def delete(connection: Connection, study: str) -> Deletion:
 def _plan(tx: ManagedTransaction, study: str) -> Deletion:
     counts = tx.run(COUNTS, study=study).single(strict=True).data()
     repeated = tx.run(REPEATED, prefix=f"{study}#").single(strict=True)["repeated"]
-    learners = tuple(row["name"] for row in tx.run(LEARNERS, study=study))
+    learners = tuple(read_column(tx.run(LEARNERS, study=study), "name"))
     return Deletion(study, **counts, repeated=repeated, learners=learners)
 
 

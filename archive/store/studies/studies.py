@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from archive.database.statements import lock, revised
 from archive.errors import UnknownNameError
 from archive.objectives import sign
-from archive.store.properties import study_from
+from archive.store.properties import read_column, study_from
 from archive.store.protocol_names import DEFAULT_RECIPE, ProtocolName
 from archive.store.records import Evaluation, State, Study
 from archive.store.studies import creation, deletion
@@ -175,11 +175,7 @@ class Studies:
 
     def sources(self, name: str) -> builtins.list[str]:
         """Return the names of the source studies of a study."""
-        names = []
-        for row in self._connection.read(lambda tx: tx.run(SOURCES, name=name).data()):
-            names.append(row["name"])
-
-        return names
+        return self._connection.read(lambda tx: read_column(tx.run(SOURCES, name=name), "name"))
 
     def evaluations(
         self,
@@ -369,7 +365,7 @@ def _summary(study: Study, rows: Sequence[Mapping[str, Any]]) -> StudySummary:
         counts[State(row["state"])] += int(row["proposals"])
 
     by_first = sorted(rows, key=lambda row: row["first"])
-    agents = agent_names(study, (row["agent"] for row in by_first))
+    agents = agent_names(study, read_column(by_first, "agent"))
     return StudySummary(study, dict(counts), best_of(study, rows), agents)
 
 
