@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
@@ -23,6 +23,9 @@ from starlette.responses import HTMLResponse, Response
 
 from archive import __version__
 from archive.values import finite_or_null, mapped
+
+if TYPE_CHECKING:
+    from archive.store.records import Study
 
 BINARY = "application/octet-stream"
 _ALIGNMENT = 8
@@ -74,6 +77,16 @@ def table(head: Mapping[str, Any], columns: Mapping[str, tuple[str, ArrayLike]])
 
 def _pad(content: bytes) -> bytes:
     return content + b"\0" * (-len(content) % _ALIGNMENT)
+
+
+def select_attributes(item: object, *names: str) -> dict[str, Any]:
+    """Return some attributes by name."""
+    return {name: getattr(item, name) for name in names}
+
+
+def describe_objectives(study: Study) -> list[dict[str, Any]]:
+    """Return name and direction of each objective."""
+    return [select_attributes(objective, "name", "direction") for objective in study.objectives]
 
 
 def page(template: str, *, status: int = 200, **values: Any) -> HTMLResponse:

@@ -174,12 +174,13 @@ class FleetKeeper:
     def _note(self, trainers: list[LaunchedTrainer]) -> None:
         """Remember the trainers, and forget those that have ended or been cancelled."""
         self._known = {trainer.id for trainer in trainers}
-        running = dict.fromkeys(
-            (trainer.id for trainer in trainers if trainer.state == "running"), self._clock()
-        )
-        self._since = running | {
-            id_: since for id_, since in self._since.items() if id_ in self._known
-        }
+        began = self._clock()
+        since = {}
+        for trainer in trainers:
+            if trainer.state == "running" or trainer.id in self._since:
+                since[trainer.id] = self._since.get(trainer.id, began)
+
+        self._since = since
 
     def _count_ends(self, trainers: list[LaunchedTrainer]) -> None:
         """Refuse further starts where trainers fail or end early again and again.
@@ -198,7 +199,7 @@ class FleetKeeper:
             self._left = self._clock()
 
         failed = {failure.id for failure in failures if failure.code != FRUITLESS_CODE}
-        self._ends += len(failed | {id_ for id_ in ended if self._is_early(id_)})
+        self._ends += len(failed.union(filter(self._is_early, ended)))
         for failure in failures:
             self._check(failure)
 
@@ -256,11 +257,11 @@ def queue_length(archive: Archive, study: str | None) -> tuple[int, int]:
     """
     # Counted first: a proposal that is added meanwhile must not look like a result.
     proposals = total(archive.connection, study)
-    work = sum(
-        depth.waiting + depth.running
-        for name, depth in depths(archive.connection).items()
-        if study in (None, name)
-    )
+    work = 0
+    for name, depth in depths(archive.connection).items():
+        if study in (None, name):
+            work += depth.waiting + depth.running
+
     return work, max(0, proposals - work)
 
 

@@ -19,6 +19,7 @@ import shlex
 import subprocess
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import filterfalse
 from typing import Any, ClassVar
 
 from archive import __version__
@@ -152,7 +153,7 @@ def _pod(fleet: TrainerFleet, request: KubernetesRequest) -> dict[str, Any]:
         pod["serviceAccountName"] = request.service_account
 
     if request.node_selector:
-        pod["nodeSelector"] = dict(_pair(text) for text in request.node_selector)
+        pod["nodeSelector"] = dict(map(_pair, request.node_selector))
 
     taints = [*request.toleration, *([request.gpu_resource] if request.gpus else [])]
     if taints:
@@ -162,7 +163,7 @@ def _pod(fleet: TrainerFleet, request: KubernetesRequest) -> dict[str, Any]:
 
 
 def _container(fleet: TrainerFleet, request: KubernetesRequest) -> dict[str, Any]:
-    variables = _variables(fleet, request) | dict(_pair(text) for text in request.env)
+    variables = _variables(fleet, request) | dict(map(_pair, request.env))
     limits: dict[str, Any] = {} if request.memory is None else {"memory": request.memory}
     if request.gpus:
         limits[request.gpu_resource] = request.gpus
@@ -263,12 +264,14 @@ class KubernetesLauncher(KubernetesRequest, Launcher):
         """Return the jobs that have not ended."""
         jobs = self._list("jobs", fleet)
         pods = {_job_of(pod): pod for pod in self._list("pods", fleet)}
-        active = [job for job in jobs if not _has_ended(job)]
+        active = list(filterfalse(_has_ended, jobs))
         active.sort(key=lambda job: (job["metadata"]["creationTimestamp"], job["metadata"]["name"]))
-        return [
-            _trainer(job["metadata"]["name"], pods.get(job["metadata"]["name"], {}))
-            for job in active
-        ]
+        trainers = []
+        for job in active:
+            name = job["metadata"]["name"]
+            trainers.append(_trainer(name, pods.get(name, {})))
+
+        return trainers
 
     def stop(self, fleet: TrainerFleet, ids: Sequence[str]) -> None:
         """Delete jobs with their pods; Kubernetes kills those that do not end in time."""
@@ -326,7 +329,8 @@ class KubernetesLauncher(KubernetesRequest, Launcher):
 def _summary(text: str) -> str:
     """Return the lines of an error as one: a full quota has a line for each refused job."""
     alike: dict[str, list[str]] = {}
-    for line in filter(None, (" ".join(line.split()) for line in text.splitlines())):
+    for words in filter(None, map(str.split, text.splitlines())):
+        line = " ".join(words)
         alike.setdefault(_NAME_OR_NUMBER.sub("", line), []).append(line)
 
     shown = []
@@ -343,10 +347,8 @@ def _summary(text: str) -> str:
 
 def _has_ended(job: dict[str, Any]) -> bool:
     conditions = job.get("status", {}).get("conditions", ())
-    ended = any(
-        condition["type"] in ("Complete", "Failed") and condition["status"] == "True"
-        for condition in conditions
-    )
+    met = {condition["type"] for condition in conditions if condition["status"] == "True"}
+    ended = not met.isdisjoint({"Complete", "Failed"})
     return ended or "deletionTimestamp" in job["metadata"]
 
 
@@ -368,9 +370,8 @@ def _trainer(name: str, pod: dict[str, Any]) -> LaunchedTrainer:
         if condition["status"] == "False":
             unscheduled.append(condition.get("message"))
 
-    return LaunchedTrainer(
-        name, "pending", reason=next((why for why in (*waiting, *unscheduled) if why), None)
-    )
+    reason = next(filter(None, (*waiting, *unscheduled)), None)
+    return LaunchedTrainer(name, "pending", reason=reason)
 
 
 def _failure(pod: dict[str, Any], ended: dict[str, Any]) -> TrainerFailure:

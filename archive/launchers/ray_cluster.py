@@ -25,13 +25,13 @@ import threading
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from archive.errors import LaunchError
 from archive.files import write_atomically
 from archive.launchers.base import LaunchedTrainer, Launcher, TrainerFailure, describe_log
 from archive.launchers.options import launch_option
-from archive.launchers.records import WITHOUT_LOGIN, TrainerFleet
+from archive.launchers.records import TrainerFleet, without_login
 from archive.ray_connection import NAMESPACE, connected
 from archive.trainer.storage.file_names import trainer_logs
 
@@ -72,11 +72,11 @@ class RayLauncher(Launcher):
         """Whether the cluster has a node that is not this machine."""
         try:
             with connected(self.address) as ray:
-                nodes = [node["NodeManagerHostname"] for node in ray.nodes() if node["Alive"]]
+                hosts = {node["NodeManagerHostname"] for node in ray.nodes() if node["Alive"]}
         except LaunchError:
             return True
 
-        return any(node != platform.node() for node in nodes)
+        return bool(hosts - {platform.node()})
 
     def start(self, fleet: TrainerFleet, count: int) -> None:
         """Create actors, after those that the fleet has."""
@@ -93,7 +93,8 @@ class RayLauncher(Launcher):
             actor = ray.remote(RayTrainer)
             request = self.request() | {"max_restarts": -1}
             number = max(map(_number, self._names(fleet)), default=-1)
-            for name in (f"{fleet.id}-{number + 1 + index}" for index in range(count)):
+            for index in range(number + 1, number + 1 + count):
+                name = f"{fleet.id}-{index}"
                 # Names return when all actors have ended.
                 failure_path(fleet.folder, name).unlink(missing_ok=True)
                 try:
@@ -109,19 +110,24 @@ class RayLauncher(Launcher):
             names = self._names(fleet)
             hosts = self._hosts(names)
 
-        return [
-            LaunchedTrainer(name, "running", hosts[name])
-            if name in hosts
-            else LaunchedTrainer(name, "pending")
-            for name in names
-        ]
+        trainers = []
+        for name in names:
+            state: Literal["running", "pending"] = "running" if name in hosts else "pending"
+            trainers.append(LaunchedTrainer(name, state, hosts.get(name)))
+
+        return trainers
 
     def stop(self, fleet: TrainerFleet, ids: Sequence[str]) -> None:
         """Stop processes and end actors; those without a process end at once."""
         with connected(self.address) as ray:
             names = [name for name in self._names(fleet) if name in set(ids)]
             started = self._hosts(names)
-            handles = {name: handle for name in names if (handle := self._actor(name)) is not None}
+            handles = {}
+            for name in names:
+                handle = self._actor(name)
+                if handle is not None:
+                    handles[name] = handle
+
             ending = []
             for name in started:
                 if name in handles:
@@ -143,9 +149,9 @@ class RayLauncher(Launcher):
             "namespace": NAMESPACE,
         }
         lines = [f"# {count} actors on the Ray cluster at {self.address}, each with this process:"]
-        lines += [
-            f"#     {name}={shlex.quote(value)}" for name, value in fleet.environment().items()
-        ]
+        for name, value in fleet.environment().items():
+            lines.append(f"#     {name}={shlex.quote(value)}")
+
         lines += [f"#     {shlex.join(fleet.command())}", f"for number in range({count}):"]
         options = ", ".join(f"{name}={value!r}" for name, value in request.items())
         lines.append(
@@ -156,12 +162,13 @@ class RayLauncher(Launcher):
 
     def failures(self, fleet: TrainerFleet, ids: Collection[str]) -> list[TrainerFailure]:
         """Return the failures that the actors have recorded in the fleet's folder."""
-        records = [path for id_ in ids if (path := failure_path(fleet.folder, id_)).exists()]
-        records.sort(key=lambda path: path.stat().st_mtime_ns)
-        contents = [(path.stem, json.loads(path.read_text(encoding="utf-8"))) for path in records]
-        return [
-            TrainerFailure(id_, content["code"], content["reason"]) for id_, content in contents
-        ]
+        records = [failure_path(fleet.folder, id_) for id_ in ids]
+        failures = []
+        for path in sorted(filter(Path.exists, records), key=lambda path: path.stat().st_mtime_ns):
+            content = json.loads(path.read_text(encoding="utf-8"))
+            failures.append(TrainerFailure(path.stem, content["code"], content["reason"]))
+
+        return failures
 
     def request(self) -> dict[str, Any]:
         """Return the resources of a trainer, or of a trial, as options of an actor."""
@@ -170,7 +177,7 @@ class RayLauncher(Launcher):
             request["memory"] = self.memory
 
         if self.resource:
-            request["resources"] = dict(_resource(text) for text in self.resource)
+            request["resources"] = dict(map(_resource, self.resource))
 
         return request
 
@@ -193,9 +200,12 @@ class RayLauncher(Launcher):
         """Return the host of each actor that has started."""
         import ray
 
-        asked = {
-            actor.host.remote(): name for name in names if (actor := self._actor(name)) is not None
-        }
+        asked = {}
+        for name in names:
+            actor = self._actor(name)
+            if actor is not None:
+                asked[actor.host.remote()] = name
+
         if not asked:
             return {}
 
@@ -286,7 +296,7 @@ class RayTrainer:
 
     def _start(self) -> subprocess.Popen[bytes]:
         job = self._job
-        variables = {name: value for name, value in os.environ.items() if name not in WITHOUT_LOGIN}
+        variables = without_login(os.environ)
         variables |= job.environment
         if job.threads is not None:
             variables["OMP_NUM_THREADS"] = str(job.threads)

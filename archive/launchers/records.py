@@ -279,6 +279,11 @@ WITHOUT_LOGIN = frozenset(LOGIN)
 it."""
 
 
+def without_login(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return variables that an engine may copy."""
+    return {name: value for name, value in variables.items() if name not in WITHOUT_LOGIN}
+
+
 @dataclass(frozen=True)
 class TrainerFleet:
     """Trainers of one engine with the same command line.
@@ -357,9 +362,7 @@ class TrainerFleet:
 
     def environment_from(self, inherited: Mapping[str, str]) -> dict[str, str]:
         """Return a trainer's environment: the caller's without its login, and `environment()`."""
-        return {
-            name: value for name, value in inherited.items() if name not in WITHOUT_LOGIN
-        } | self.environment()
+        return without_login(inherited) | self.environment()
 
 
 def fleets_folder(home: Path) -> Path:

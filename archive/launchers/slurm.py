@@ -24,7 +24,7 @@ from typing import ClassVar
 from archive.errors import LaunchError, UsageError
 from archive.launchers.base import LaunchedTrainer, Launcher, TrainerFailure, describe_log
 from archive.launchers.options import launch_option
-from archive.launchers.records import WITHOUT_LOGIN, TrainerFleet, exports
+from archive.launchers.records import TrainerFleet, exports, without_login
 from archive.trainer.storage.file_names import trainer_logs
 
 _REQUEUE = """\
@@ -287,9 +287,7 @@ class SlurmLauncher(SlurmRequest, Launcher):
             LaunchError: It is missing, fails, or does not answer.
         """
         # Slurm stores the environment of sbatch, and gives it to the jobs.
-        environment = {
-            name: value for name, value in os.environ.items() if name not in WITHOUT_LOGIN
-        }
+        environment = without_login(os.environ)
         try:
             done = subprocess.run(
                 command, input=text, capture_output=True, text=True, errors="replace", timeout=COMMAND_SECONDS,

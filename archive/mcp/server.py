@@ -219,16 +219,17 @@ def _call(
 def _remove_titles(schema: Any) -> Any:
     """Return a JSON schema without titles; a property that is called title stays."""
     if isinstance(schema, list):
-        return [_remove_titles(part) for part in schema]
+        return list(map(_remove_titles, schema))
 
     if not isinstance(schema, dict):
         return schema
 
-    return {
-        name: _remove_titles(part)
-        for name, part in schema.items()
-        if name != "title" or not isinstance(part, str)
-    }
+    kept = {}
+    for name, part in schema.items():
+        if name != "title" or not isinstance(part, str):
+            kept[name] = _remove_titles(part)
+
+    return kept
 
 
 def _result(answer: Any, longest: int) -> CallToolResult:

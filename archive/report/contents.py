@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -101,23 +100,20 @@ def contents(archive: Archive, name: str, *, top: int, rows: int) -> StudyReport
         UnknownNameError: There is no study of this name.
     """
     further = archive.studies.get(name).further
-    (results,) = read(
-        archive, name, [*COLUMNS, *(METRIC + objective.name for objective in further)]
-    )
+    measured = [METRIC + objective.name for objective in further]
+    (results,) = read(archive, name, [*COLUMNS, *measured])
     ranking = rank_rows(results)
     best = tuple(
         archive.studies.evaluation(proposal_id(name, int(results.number[row])))
         for row in ranking[:top]
     )
     failures = archive.connection.read(lambda tx: tx.run(REASONS_OF_STUDY, study=name).data())
-    saved = next(
-        (
-            evaluation
-            for evaluation in best
-            if archive.weights.of_evaluation(evaluation.id) is not None
-        ),
-        None,
-    )
+    saved = None
+    for evaluation in best:
+        if archive.weights.of_evaluation(evaluation.id) is not None:
+            saved = evaluation
+            break
+
     estimates = of_study(archive, results.study)
     return StudyReport(
         results.study,
@@ -200,24 +196,33 @@ def _search(study: Study, agent: str, sources: Sequence[str]) -> str:
         if value is not None:
             flags.append(f"--{name} {shlex.quote(str(value))}")
 
-    several = (
-        [f"--objective {shlex.quote(str(objective))}" for objective in study.objectives]
-        if study.further
-        else []
-    )
-    limits = [f"--constraint {shlex.quote(str(constraint))}" for constraint in study.constraints]
-    return " ".join(["archive search", *flags, *several, *limits])
+    for objective in study.objectives if study.further else ():
+        flags.append(f"--objective {shlex.quote(str(objective))}")
+
+    for constraint in study.constraints:
+        flags.append(f"--constraint {shlex.quote(str(constraint))}")
+
+    return " ".join(["archive search", *flags])
 
 
 def costs_on_record(results: RecordedResults) -> list[str]:
     """Return the names of the costs that a result has, of `COSTS`."""
     names = []
     for name in COSTS:
-        values = chain.from_iterable(columns_of(name, results))
-        if any(value is not None for value in values):
+        if any(map(has_values, columns_of(name, results))):
             names.append(name)
 
     return names
+
+
+def has_values(column: Sequence[Any]) -> bool:
+    """Return whether a column has an entry."""
+    return any(value is not None for value in column)
+
+
+def describe_reference(front: ParetoSet) -> str:
+    """Return the reference point of a hypervolume, with six digits a coordinate."""
+    return ", ".join(f"{coordinate:.6g}" for coordinate in front.reference)
 
 
 def further_objectives(results: RecordedResults) -> list[str]:
@@ -238,7 +243,7 @@ def final_metrics(evaluation: Evaluation) -> dict[str, float]:
 
 def _choose_rows(results: RecordedResults, ranking: Sequence[int], rows: int) -> list[int]:
     if len(results) <= rows:
-        return [int(row) for row in np.argsort(results.number)]
+        return list(map(int, np.argsort(results.number)))
 
     top = ranking[: rows // 2]
     rest = np.setdiff1d(np.arange(len(results)), top)

@@ -13,7 +13,7 @@ from starlette.routing import Route
 from archive.architecture import codec, diagram, texts
 from archive.architecture.graph import Architecture
 from archive.dashboard.endpoints.inputs import archive_of, integer, theme_of
-from archive.dashboard.wire import json_response
+from archive.dashboard.wire import json_response, select_attributes
 from archive.errors import InvalidArchitectureError
 from archive.queries.networks import (
     EVALUATIONS_OF_NETWORK,
@@ -75,18 +75,19 @@ def _relatives(archive: Archive, key: str) -> dict[str, Any]:
     steps = archive.connection.read(
         lambda tx: tx.run(STEPS_OF_NETWORK, key=key).single(strict=True).data()
     )
-    parents, children = (_pair_with_operations(steps[side]) for side in ("parents", "children"))
+    parents = _pair_with_operations(steps["parents"])
+    children = _pair_with_operations(steps["children"])
     keys = sorted({key for key, _ in (*parents, *children)})
     networks = archive.connection.read(
         lambda tx: {row["key"]: row.data() for row in tx.run(RELATIVES, keys=keys)}
     )
     for row in networks.values():
         # A network without evaluations has one range without a task.
-        named = (
-            dict(zip(("task", "objective", "lowest", "largest"), span, strict=True))
-            for span in row.pop("ranges")
-        )
-        row["values"] = [value for value in named if value["task"] is not None]
+        row["values"] = []
+        for task, objective, lowest, largest in row.pop("ranges"):
+            if task is not None:
+                span = {"task": task, "objective": objective, "lowest": lowest, "largest": largest}
+                row["values"].append(span)
 
     sides: dict[str, list[dict[str, Any]]] = {"parents": [], "children": []}
     for side, relatives in (("parents", parents), ("children", children)):
@@ -111,8 +112,8 @@ def _nearest(request: Request) -> Response:
     network = archive.architectures.get(archive.architectures.find(request.path_params["key"]))
     kernel = request.query_params.get("kernel") or _usual_kernel(network)
     answer = _index(archive).similar(network, k, kernel)
-    rows = [vars(neighbour) for neighbour in answer.neighbours]
-    about = {name: getattr(answer, name) for name in ("certain", "compared", "among")}
+    rows = list(map(vars, answer.neighbours))
+    about = select_attributes(answer, "certain", "compared", "among")
     return json_response(
         {"kernel": kernel, "kernels": kernels.names(), "neighbours": rows, **about}
     )

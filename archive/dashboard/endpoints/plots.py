@@ -13,11 +13,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from archive.dashboard.endpoints.inputs import archive_of, integer, named_study
-from archive.dashboard.wire import json_response
+from archive.dashboard.wire import describe_objectives, json_response, select_attributes
 from archive.errors import UnknownNameError, UsageError
 from archive.objectives import sign
 from archive.plots.data import gains, hyperparameters, timeline
 from archive.plots.data.curves import evenly
+from archive.plots.data.results import pick
 from archive.queries.pareto import ParetoSet, pareto_set
 from archive.store.ranking import values_of
 from archive.store.records import State
@@ -52,7 +53,7 @@ def _parallel(request: Request) -> Response:
             }
         )
 
-    about = {name: getattr(data, name) for name in ("objective", "direction", "results", "known")}
+    about = select_attributes(data, "objective", "direction", "results", "known")
     return json_response(
         {**about, "number": data.number.tolist(), "value": data.value.tolist(), "axes": axes}
     )
@@ -89,7 +90,7 @@ def _timeline(request: Request) -> Response:
     most = integer(request, "most", timeline.MOST, least=1, most=timeline.MOST)
     study = [named_study(request)] if "study" in request.query_params else []
     data = timeline.worker_timeline(archive_of(request), study, seconds=seconds or None, most=most)
-    trials = [vars(trial) for trial in data.trials]
+    trials = list(map(vars, data.trials))
     workers = [{"id": worker, "lanes": lanes} for worker, lanes in data.workers.items()]
     return json_response({"now": data.now, "workers": workers, "trials": trials, "cut": data.cut})
 
@@ -111,10 +112,7 @@ STEPS = 1000
 def _objectives(request: Request) -> Response:
     """Return the objectives with best results, Pareto set, other results and hypervolume."""
     snapshot = archive_of(request).studies.snapshot(named_study(request))
-    objectives: list[dict[str, Any]] = [
-        {"name": objective.name, "direction": objective.direction}
-        for objective in snapshot.study.objectives
-    ]
+    objectives = describe_objectives(snapshot.study)
     pareto = pareto_set(snapshot) if len(objectives) > 1 else None
     if pareto is None:
         return json_response({"objectives": objectives})
@@ -122,15 +120,13 @@ def _objectives(request: Request) -> Response:
     for index, objective in enumerate(objectives):
         objective["best"] = _best(pareto, index)
 
-    front = [
-        _result(view, values) for view, values in zip(pareto.proposals, pareto.values, strict=True)
-    ]
+    front = list(map(_result, pareto.proposals, pareto.values))
     others = _others(snapshot, {view.number for view in pareto.proposals})
     return json_response(
         {
             "objectives": objectives,
             "front": front,
-            "others": [others[index] for index in evenly(len(others), RESULTS)],
+            "others": pick(others, evenly(len(others), RESULTS)),
             "results": len(pareto.history),
             "left_out": pareto.left_out,
             "reference": pareto.reference,
@@ -158,17 +154,14 @@ def _others(snapshot: Snapshot, front: set[int]) -> list[dict[str, Any]]:
     study = snapshot.study
     others = []
     for view in snapshot.proposals:
-        if view.state is State.COMPLETE and view.number not in front:
-            others.append(view)
+        if view.state is not State.COMPLETE or view.number in front or violation_of(study, view):
+            continue
 
-    usable = (
-        (view, values_of(view, study.objectives))
-        for view in others
-        if not violation_of(study, view)
-    )
-    return [
-        {"number": view.number, "values": values} for view, values in usable if values is not None
-    ]
+        values = values_of(view, study.objectives)
+        if values is not None:
+            others.append({"number": view.number, "values": values})
+
+    return others
 
 
 def _steps(history: tuple[tuple[int, float], ...]) -> list[tuple[int, float]]:
@@ -176,7 +169,7 @@ def _steps(history: tuple[tuple[int, float], ...]) -> list[tuple[int, float]]:
     volumes = np.array([volume for _, volume in history])
     changes = np.flatnonzero(np.diff(volumes, prepend=-1.0) != 0)
     kept = changes[evenly(len(changes), STEPS)].tolist()
-    return [history[index] for index in dict.fromkeys([*kept, len(history) - 1])]
+    return pick(history, dict.fromkeys([*kept, len(history) - 1]))
 
 
 ROUTES = [

@@ -55,9 +55,8 @@ GENERATIONS = 40
 
 def _studies(request: Request) -> Response:
     feed = news_of(request).fresh("studies")
-    return json_response(
-        {"studies": [study for study in feed.since(0).values() if study is not None]}
-    )
+    present = [study for study in feed.since(0).values() if study is not None]
+    return json_response({"studies": present})
 
 
 def _points(request: Request) -> Response:
@@ -129,11 +128,14 @@ def _found(rows: Iterable[Row], state: str, find: str) -> list[Row]:
     if not find:
         return matches
 
-    return [
-        row
-        for row in matches
-        if any(find in str(row[column]).lower() for column in _SEARCHED if row[column] is not None)
-    ]
+    found = []
+    for row in matches:
+        for column in _SEARCHED:
+            if row[column] is not None and find in str(row[column]).lower():
+                found.append(row)
+                break
+
+    return found
 
 
 def _part(
@@ -144,7 +146,13 @@ def _part(
     Rows without a value come last in either order.
     """
     column = FIELDS.index(by)
-    present = [row for row in rows if row[column] is not None and row[column] == row[column]]
+    present: list[Row] = []
+    missing: list[Row] = []
+    for row in rows:
+        # NaN differs from itself.
+        has_value = row[column] is not None and row[column] == row[column]
+        (present if has_value else missing).append(row)
+
     if 10 * end < len(present):
         # The first rows of many are found in a fraction of the time that it takes to sort all.
         first = (heapq.nlargest if descending else heapq.nsmallest)(
@@ -154,7 +162,6 @@ def _part(
         first = sorted(present, key=itemgetter(column), reverse=descending)[begin:end]
 
     if end > len(present):
-        missing = [row for row in rows if row[column] is None or row[column] != row[column]]
         first += missing[max(0, begin - len(present)) : end - len(present)]
 
     return first, len(rows)
@@ -187,24 +194,25 @@ def _curves(request: Request) -> Response:
 
 def _numbers(text: str) -> list[int]:
     try:
-        return [int(part) for part in text.split(",")]
+        return list(map(int, text.split(",")))
     except ValueError:
         raise UsageError(f"numbers must be integers, separated by commas, got {text!r}") from None
 
 
 def _best(feed: StudyFeed, count: int) -> list[int]:
     better = sign(feed.study.direction)
-    recorded = (
-        row for row in feed.rows.values() if row[VALUE] is not None and math.isfinite(row[VALUE])
-    )
-    rows = [row for row in recorded if row[FEASIBLE_AT]]
-    whole = [row for row in rows if row[STATE] == "COMPLETE"] or rows
-    return [
-        row[NUMBER]
-        for row in heapq.nsmallest(
-            count, whole, key=lambda row: (-better * row[VALUE], row[NUMBER])
-        )
-    ]
+    partial = []
+    whole = []
+    for row in feed.rows.values():
+        if row[VALUE] is None or not math.isfinite(row[VALUE]) or not row[FEASIBLE_AT]:
+            continue
+
+        ranked = (-better * row[VALUE], row[NUMBER])
+        partial.append(ranked)
+        if row[STATE] == "COMPLETE":
+            whole.append(ranked)
+
+    return [number for _, number in heapq.nsmallest(count, whole or partial)]
 
 
 def _proposal(request: Request) -> Response:
@@ -225,7 +233,8 @@ def _proposal(request: Request) -> Response:
                 "event": entry.event,
                 "who": entry.who,
                 "log": entry.log,
-                **{name: entry.details.get(name) for name in ("reason", "cause")},
+                "reason": entry.details.get("reason"),
+                "cause": entry.details.get("cause"),
             }
         )
 
@@ -247,11 +256,14 @@ def _lineage(request: Request) -> Response:
         key = str(best["architecture"])
 
     steps = archive.lineage.of(key, GENERATIONS)
-    keys = sorted({key, *(step.parent for step in steps), *(step.child for step in steps)})
+    keys = {key}
+    for step in steps:
+        keys |= {step.parent, step.child}
+
     rows = archive.connection.read(
-        lambda tx: tx.run(VALUES_OF_NETWORKS, keys=keys, study=name).data()
+        lambda tx: tx.run(VALUES_OF_NETWORKS, keys=sorted(keys), study=name).data()
     )
-    return json_response({"key": key, "steps": [vars(step) for step in steps], "networks": rows})
+    return json_response({"key": key, "steps": list(map(vars, steps)), "networks": rows})
 
 
 QUEUE_SHOWN = 200

@@ -10,9 +10,11 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Iterable
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from archive.dashboard.feeds.base import Entries, Feed
+from archive.dashboard.wire import select_attributes
 from archive.queries.studies import COUNTS_OF_STUDY, OPEN_PROPOSALS, STUDIES
 from archive.queue import workers
 from archive.store.properties import study_from
@@ -53,9 +55,10 @@ class StudiesFeed(Feed):
             if names
             else []
         )
-        unended = {
-            row["study"]: {"running": row["running"], "waiting": row["waiting"]} for row in counted
-        }
+        unended = {}
+        for row in counted:
+            unended[row["study"]] = {"running": row["running"], "waiting": row["waiting"]}
+
         entries = {}
         for row in rows:
             study = study_from(row)
@@ -103,26 +106,33 @@ class StudiesFeed(Feed):
         begin = time.monotonic()
         rows = self._connection.read(lambda tx: tx.run(COUNTS_OF_STUDY, study=study.name).data())
         self._due[study.name] = time.monotonic() + SECONDS_OF_REST * (time.monotonic() - begin)
-        self._agents[study.name] = [
-            row["agent"] for row in sorted(rows, key=lambda row: row["first"])
-        ]
+        self._agents[study.name] = list(
+            map(itemgetter("agent"), sorted(rows, key=itemgetter("first")))
+        )
         counts: dict[str, int] = defaultdict(int)
+        cancelled = 0
+        answered = 0
+        seconds: float = 0
         for row in rows:
             counts[row["state"].lower()] += row["proposals"]
+            cancelled += row["cancelled"]
+            answered += row["answered"]
+            seconds += row["seconds"] or 0.0
 
-        if cancelled := sum(row["cancelled"] for row in rows):
+        if cancelled:
             counts |= {"cancelled": cancelled, "failed": counts["failed"] - cancelled}
 
         return {
             "counts": {name: count for name, count in sorted(counts.items()) if count},
             "best": best_of(study, rows),
-            "seconds": sum(row["seconds"] or 0.0 for row in rows),
-            "answered": sum(row["answered"] for row in rows),
+            "seconds": seconds,
+            "answered": answered,
         }
 
 
 def _settings(study: Study, agents: Iterable[str | None]) -> dict[str, Any]:
-    names = (
+    settings = select_attributes(
+        study,
         "name",
         "task",
         "protocol",
@@ -133,12 +143,10 @@ def _settings(study: Study, agents: Iterable[str | None]) -> dict[str, Any]:
         "seed",
         "created",
     )
-    settings = {name: getattr(study, name) for name in names}
-    constraints = [str(constraint) for constraint in study.constraints]
     return {
         **settings,
         "agent": ", ".join(agent_names(study, agents)) or None,
-        "constraints": constraints,
+        "constraints": list(map(str, study.constraints)),
     }
 
 
@@ -167,17 +175,15 @@ class WorkersFeed(Feed):
         entries: dict[str, Any] = {}
         for status in workers.statuses(self._connection):
             seen = GRAIN * round((time.time() - status.silent_seconds) / GRAIN)
-            about = {}
-            for name in ("id", "state", "host", "pid", "device", "slots", "study"):
-                about[name] = getattr(status, name)
-
+            about = select_attributes(
+                status, "id", "state", "host", "pid", "device", "slots", "study"
+            )
             trials = []
             for trial in status.trials:
                 trials.append(
-                    {
-                        name: getattr(trial, name)
-                        for name in ("proposal", "study", "architecture_key", "attempt", "epochs")
-                    }
+                    select_attributes(
+                        trial, "proposal", "study", "architecture_key", "attempt", "epochs"
+                    )
                 )
 
             entries[status.id] = {

@@ -24,6 +24,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from archive.dashboard.feeds.base import Entries, Feed
+from archive.dashboard.wire import describe_objectives
 from archive.objectives import MOST_OBJECTIVES, sign
 from archive.store.metric_names import units_of
 from archive.store.properties import CURVE, EPOCH, METRIC, proposal_id, with_prefix
@@ -76,6 +77,7 @@ FIELDS = (
 )
 """Fields of a row, in their order."""
 NUMBER, STATE, VALUE = map(FIELDS.index, ("number", "state", "value"))
+_number_of = itemgetter(NUMBER)
 AGENT, REASON, FEASIBLE_AT, WHOLE_AT = map(FIELDS.index, ("agent", "reason", "feasible", "whole"))
 COSTS = ("params", "flops", "latency_ms", "peak_memory_bytes")
 """Fields that are metrics of these names."""
@@ -204,10 +206,11 @@ class StudyFeed(Feed):
         begin = time.monotonic()
         rows = self._rows(ALL, evaluated=free is not None, study=self.name)
         read = {row[NUMBER]: row for row in rows}
+        missing = []
+        for number in range(free or 0):
+            if number not in read:
+                missing.append(proposal_id(self.name, number))
 
-        missing = [
-            proposal_id(self.name, number) for number in range(free or 0) if number not in read
-        ]
         for index in range(0, len(missing), AT_ONCE):
             for row in self._rows(SOME, ids=missing[index : index + AT_ONCE]):
                 read[row[NUMBER]] = row
@@ -222,8 +225,8 @@ class StudyFeed(Feed):
         others = [row for row in self.rows.values() if row[STATE] != "COMPLETE"]
         self._counts = Counter(map(_kind, others)) + Counter(complete=len(read) - len(others))
         self._improve(self.rows.values())
-        self._lately.append({row[NUMBER] for row in others if _is_open(row)})
-        self._recheck = deque(row[NUMBER] for row in others if _is_doubtful(row))
+        self._lately.append(set(map(_number_of, filter(_is_open, others))))
+        self._recheck = deque(map(_number_of, filter(_is_doubtful, others)))
         self._whole_due = time.monotonic() + max(WHOLE_SECONDS, 50 * (time.monotonic() - begin))
         return changed
 
@@ -252,7 +255,7 @@ class StudyFeed(Feed):
 
             self.rows[number] = changed[number] = row
 
-        self._improve(row for row in changed.values() if row is not None)
+        self._improve(filter(None, changed.values()))
         return changed
 
     def _some_doubtful(self) -> list[int]:
@@ -309,15 +312,12 @@ class StudyFeed(Feed):
             "objective": study.objective,
             "direction": study.direction,
             "unit": units_of(study),
-            "objectives": [
-                {"name": objective.name, "direction": objective.direction}
-                for objective in study.objectives
-            ],
+            "objectives": describe_objectives(study),
             "budget": study.budget,
             "seed": study.seed,
             "agent": ", ".join(agents) or None,
             "created": study.created,
-            "constraints": [str(constraint) for constraint in study.constraints],
+            "constraints": list(map(str, study.constraints)),
             "note": self._extent.get("note") or "",
             "tags": self._extent.get("tags") or [],
             "counts": {name: count for name, count in sorted(self._counts.items()) if count},

@@ -64,19 +64,22 @@ def schema(
         raise UnknownNameError("label", label, parts)
 
     names = [name for name in parts if name not in HIDDEN and label in (None, name)]
-    described = {
-        name: _part(archive, name, parts[name], meanings=label is not None) for name in names
-    }
+    labels = []
+    relationships = []
+    for name in names:
+        part = _part(archive, name, parts[name], meanings=label is not None)
+        if name in model["labels"]:
+            labels.append(part)
+
+        if name in model["relationships"]:
+            relationships.append(part)
+
+    patterns = model["patterns"]
+    if label is not None:
+        patterns = list(filter(re.compile(rf":{label}\b").search, patterns))
+
     return GraphSchema(
-        archive.connection.dialect,
-        [
-            pattern
-            for pattern in model["patterns"]
-            if label is None or re.search(rf":{label}\b", pattern)
-        ],
-        model["conventions"],
-        [part for name, part in described.items() if name in model["labels"]],
-        [part for name, part in described.items() if name in model["relationships"]],
+        archive.connection.dialect, patterns, model["conventions"], labels, relationships
     )
 
 
@@ -167,7 +170,7 @@ def query(
 
 def saved_queries(archive: Archive) -> SavedQueryEntries:
     """List the saved queries with their parameters: frontier, lineage, calibration and others."""
-    return SavedQueryEntries([_item(catalogue.get(name)) for name in catalogue.names()])
+    return SavedQueryEntries(list(map(_item, map(catalogue.get, catalogue.names()))))
 
 
 def run_saved_query(
@@ -189,7 +192,7 @@ def run_saved_query(
 
 
 def _answer(answer: QueryResult, skip: int, why_empty: str | None = None) -> QueryAnswer:
-    rows = fitting([[plain(value) for value in row] for row in answer.rows])
+    rows = fitting([list(map(plain, row)) for row in answer.rows])
 
     def first(count: int) -> QueryAnswer:
         cut = answer.truncated or count < len(answer.rows)

@@ -255,18 +255,15 @@ def _changes(first: Architecture, second: Architecture) -> list[NetworkChange] |
     except InvalidArchitectureError:
         return None
 
-    return [
-        NetworkChange(
-            part.subject,
-            part.change,
-            _end(first, part.first),
-            _end(second, part.second),
-            part.cost,
-            part.reason,
-        )
-        for part in parts
-        if part.change != "matched"
-    ]
+    changes = []
+    for part in parts:
+        if part.change != "matched":
+            before = _end(first, part.first)
+            after = _end(second, part.second)
+            change = NetworkChange(part.subject, part.change, before, after, part.cost, part.reason)
+            changes.append(change)
+
+    return changes
 
 
 def _end(network: Architecture, positions: Sequence[int]) -> str:

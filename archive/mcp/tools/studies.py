@@ -108,20 +108,23 @@ def studies(archive: Archive) -> StudyEntries:
     value.
     """
     newest = archive.studies.list()[::-1]
-    entries = [
-        StudyEntry(
-            each.study.name,
-            each.study.task,
-            each.study.protocol,
-            each.study.space,
-            each.study.objective,
-            each.study.direction,
-            each.counts.get(State.COMPLETE, 0),
-            each.study.budget,
-            each.best,
+    entries = []
+    for summary in newest[:MOST_STUDIES]:
+        record = summary.study
+        entries.append(
+            StudyEntry(
+                record.name,
+                record.task,
+                record.protocol,
+                record.space,
+                record.objective,
+                record.direction,
+                summary.counts.get(State.COMPLETE, 0),
+                record.budget,
+                summary.best,
+            )
         )
-        for each in newest[:MOST_STUDIES]
-    ]
+
     return largest(lambda count: StudyEntries(entries[:count], len(newest) > count), len(entries))
 
 
@@ -133,11 +136,11 @@ def study(archive: Archive, study: StudyName) -> StudyProgress:
     record = snapshot.study
     best = snapshot.incumbent
     agents = agent_names(record, (view.agent for view in snapshot.proposals))
-    serving = [
-        worker
-        for worker in workers.statuses(archive.connection)
-        if worker.state in SERVING and worker.trainer
-    ]
+    trainers = 0
+    for worker in workers.statuses(archive.connection):
+        if worker.state in SERVING and worker.trainer:
+            trainers += worker.study in (None, study)
+
     sources = archive.studies.sources(study)
     progress = StudyProgress(
         record.name,
@@ -156,7 +159,7 @@ def study(archive: Archive, study: StudyName) -> StudyProgress:
         snapshot.counts[State.PRUNED],
         snapshot.counts[State.FAILED],
         warm_started_from=sources,
-        trainers=sum(worker.study in (None, study) for worker in serving),
+        trainers=trainers,
         best=None if best is None else _proposed(archive, [best])[0],
         constraints=[str(constraint) for constraint in record.constraints],
     )
@@ -223,7 +226,7 @@ def _of_task(archive: Archive, task: str, protocol: str | None, k: int) -> Ranki
     values = {"task": task, "protocol": chosen[1], "minimise": minimise, "k": k}
     rows = archive.query(BEST_NETWORKS, values, timeout=QUERY_SECONDS).rows
     described = _texts(archive, [row[0] for row in rows])
-    networks = [RankedNetwork(row[0], described[row[0]], *row[1:]) for row in rows]
+    networks = [RankedNetwork(key, described[key], *rest) for key, *rest in rows]
     direction: Literal["maximise", "minimise"] = "minimise" if minimise else "maximise"
 
     def best(count: int) -> Ranking:
@@ -234,20 +237,18 @@ def _of_task(archive: Archive, task: str, protocol: str | None, k: int) -> Ranki
 
 def _proposed(archive: Archive, views: list[ProposalView]) -> list[RankedNetwork]:
     described = _texts(archive, [view.architecture_key for view in views])
-    return [
-        RankedNetwork(
-            view.architecture_key,
-            described[view.architecture_key],
-            view.value,
-            view.id,
-            view.epochs or None,
-            view.seconds,
+    networks = []
+    for view in views:
+        key = view.architecture_key
+        networks.append(
+            RankedNetwork(
+                key, described[key], view.value, view.id, view.epochs or None, view.seconds
+            )
         )
-        for view in views
-    ]
+
+    return networks
 
 
 def _texts(archive: Archive, keys: list[str]) -> dict[str, str | None]:
-    return {
-        key: texts.to_text(network) for key, network in archive.architectures.get_many(keys).items()
-    }
+    networks = archive.architectures.get_many(keys)
+    return dict(zip(networks, map(texts.to_text, networks.values()), strict=True))

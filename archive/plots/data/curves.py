@@ -21,7 +21,9 @@ from archive.plots.data.results import (
     count_undrawable,
     floats,
     mask_undrawable,
+    pick,
     read,
+    sum_left_out,
 )
 from archive.queries.proposals import CURVES_IN_TRAINING, CURVES_OF_RESULTS
 from archive.store.properties import CURVE, EPOCH, with_prefix
@@ -82,7 +84,7 @@ class LearningCurves:
     @property
     def left_out(self) -> int:
         """Number of values that cannot be drawn."""
-        return sum(curve.left_out for curve in self.curves)
+        return sum_left_out(self.curves)
 
 
 def learning_curves(
@@ -109,23 +111,18 @@ def learning_curves(
     """
     (results,) = read(archive, study, ["id"])
     roles = choice(results, best, others)
-    finished = []
-    for row in roles:
-        finished.append(
-            (results.columns["id"][row], int(results.number[row]), float(results.value[row]))
-        )
-
-    rows = archive.connection.read(
-        lambda tx: tx.run(CURVES_OF_RESULTS, ids=[id_ for id_, _, _ in finished]).data()
-    )
-    by_id = {row["id"]: with_prefix(CURVE, dict(row["curve"])) for row in rows}
+    ids = pick(results.columns["id"], roles)
+    rows = archive.connection.read(lambda tx: tx.run(CURVES_OF_RESULTS, ids=ids).data())
+    by_id = {row["id"]: _curve_in(row) for row in rows}
     running = archive.connection.read(
         lambda tx: tx.run(CURVES_IN_TRAINING, study=study, limit=RUNNING).data()
     )
-    in_training = [with_prefix(CURVE, dict(row["curve"])) for row in running]
+    in_training = list(map(_curve_in, running))
     name = _metric(results, metric, [*by_id.values(), *in_training])
     drawn = []
-    for (id_, number, value), role in zip(finished, roles.values(), strict=True):
+    for id_, (row, role) in zip(ids, roles.items(), strict=True):
+        number = int(results.number[row])
+        value = float(results.value[row])
         drawn.append(_curve(number, role, by_id.get(id_, {}), name, value))
 
     for proposal, curve in zip(running, in_training, strict=True):
@@ -138,12 +135,16 @@ def learning_curves(
     return LearningCurves(study, name, results.study.direction, tuple(curves), len(results))
 
 
+def _curve_in(row: Mapping[str, Any]) -> dict[str, Any]:
+    return with_prefix(CURVE, dict(row["curve"]))
+
+
 def choice(results: RecordedResults, best: int, others: int) -> dict[int, Role]:
     """Return positions of results: others in even steps, then the best ones, the best last."""
     top = rank_rows(results)[:best]
     rest = np.setdiff1d(np.arange(len(results)), top)
-    roles: dict[int, Role] = {int(row): "other" for row in rest[evenly(len(rest), others)]}
-    return roles | {int(row): "best" for row in top[::-1]}
+    roles: dict[int, Role] = dict.fromkeys(rest[evenly(len(rest), others)].tolist(), "other")
+    return roles | dict.fromkeys(top[::-1].tolist(), "best")
 
 
 def rank_rows(results: RecordedResults) -> Integers:

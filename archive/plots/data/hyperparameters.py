@@ -34,9 +34,10 @@ from archive.plots.data.results import (
     RecordedResults,
     count_undrawable,
     describe_undrawable,
-    floats,
     mask_undrawable,
+    pick,
     read,
+    sum_left_out,
 )
 from archive.spaces.choices import Choices
 from archive.store.properties import from_json
@@ -105,7 +106,7 @@ class AxisColumn:
     @property
     def differs(self) -> bool:
         """Whether two results have different entries."""
-        return len({str(value) for value in self.values}) > 1
+        return len(set(map(str, self.values))) > 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,21 +165,24 @@ def parallel_coordinates(
         beyond = describe_undrawable(left_out, "; ")
         raise UsageError(f"the study {study!r} has no evaluation with a value yet{beyond}")
 
-    settings = [from_json(results.columns["hyperparameters"][row]) for row in rows]
+    settings = list(map(from_json, pick(results.columns["hyperparameters"], rows)))
     decisions = {}
     if space is not None:
-        for name, options in options_of(
-            space, [results.columns["code"][row] for row in rows]
-        ).items():
+        options_by_name = options_of(space, pick(results.columns["code"], rows))
+        for name, options in options_by_name.items():
             decisions[name] = AxisColumn("decision", options, space.options[name])
 
     sizes = {}
     for name in _OF_NETWORKS:
-        sizes[name] = AxisColumn("size", [results.columns[NETWORK + name][row] for row in rows])
+        sizes[name] = AxisColumn("size", pick(results.columns[NETWORK + name], rows))
 
     columns = _together(_hyperparameter_columns(settings), decisions, sizes)
     value = results.value[rows]
-    axes = [_axis_of(name, column) for name, column in _select(study, columns, names).items()]
+    axes = []
+    for name, column in _select(study, columns, names).items():
+        drawn = axis(name, column.values, column.order)
+        axes.append(replace(drawn, kind=column.kind))
+
     axes.append(replace(axis(results.study.objective, value.tolist()), kind="objective"))
     return ParallelCoordinates(
         study,
@@ -189,7 +193,7 @@ def parallel_coordinates(
         tuple(axes),
         int(results.comparable.sum()),
         tuple(columns),
-        left_out + sum(axis.left_out for axis in axes),
+        left_out + sum_left_out(axes),
     )
 
 
@@ -216,24 +220,33 @@ def axis(name: str, column: Sequence[Any], order: Sequence[str] = ()) -> Coordin
             that it has, sorted.
     """
     present = [value for value in column if value is not None]
-    if not order and all(is_number(value) for value in present):
-        return _numbers(name, floats([None if value is None else _clip(value) for value in column]))
+    places = np.full(len(column), np.nan)
+    if not order and all(map(is_number, present)):
+        for index, value in enumerate(column):
+            if value is not None:
+                places[index] = _clip(value)
 
-    texts = [None if value is None else str(value) for value in column]
-    words = list(order) or sorted({text for text in texts if text is not None})
+        return _numbers(name, places)
+
+    words = list(order) or sorted(set(map(str, present)))
     position = {word: index / max(1, len(words) - 1) for index, word in enumerate(words)}
-    places = floats([None if text is None else position[text] for text in texts])
-    ticks = [words[index] for index in evenly(len(words), LABELS)]
-    return CoordinateAxis(
-        name, "categories", places, tuple((position[word], word) for word in ticks)
-    )
+    for index, value in enumerate(column):
+        if value is not None:
+            places[index] = position[str(value)]
+
+    ticks = tuple((position[word], word) for word in pick(words, evenly(len(words), LABELS)))
+    return CoordinateAxis(name, "categories", places, ticks)
 
 
 def _hyperparameter_columns(settings: Sequence[Mapping[str, Any]]) -> dict[str, AxisColumn]:
     """Return the hyperparameters of results as columns by name; None where a result lacks one."""
     rows = [dict(_entries(setting)) for setting in settings]
     names = sorted(set(chain.from_iterable(rows)))
-    return {name: AxisColumn("hyperparameter", [row.get(name) for row in rows]) for name in names}
+    return {name: AxisColumn("hyperparameter", _column(rows, name)) for name in names}
+
+
+def _column(rows: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
+    return [row.get(name) for row in rows]
 
 
 def _together(*groups: Mapping[str, AxisColumn]) -> dict[str, AxisColumn]:
@@ -276,8 +289,8 @@ def _select(
             settings[name] = column
 
     if not settings and not elements and not sizes:
-        kinds = dict.fromkeys(column.kind for column in columns.values())
-        alike = " and ".join(_ALIKE[kind] for kind in kinds)
+        kinds = dict.fromkeys(_ALIKE[column.kind] for column in columns.values())
+        alike = " and ".join(kinds)
         raise UsageError(
             f"all drawn results of the study {study!r} have the same {alike}: no "
             "axis tells them apart"
@@ -287,16 +300,13 @@ def _select(
     return settings or elements or sizes
 
 
-def _axis_of(name: str, column: AxisColumn) -> CoordinateAxis:
-    return replace(axis(name, column.values, column.order), kind=column.kind)
-
-
 def _entries(settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the hyperparameters; of a list of numbers, its mean and its elements."""
     for name, value in settings.items():
-        if isinstance(value, list) and value and all(is_number(element) for element in value):
+        if isinstance(value, list) and value and all(map(is_number, value)):
             yield f"{name} (mean)", sum(map(_clip, value)) / len(value)
-            yield from ((f"{name}[{index}]", element) for index, element in enumerate(value))
+            for index, element in enumerate(value):
+                yield f"{name}[{index}]", element
         else:
             yield name, value
 
@@ -310,15 +320,13 @@ def _numbers(name: str, recorded: Floats) -> CoordinateAxis:
     ends = (math.log(low), math.log(high)) if logarithmic else (low, high)
     extent = ends[1] - ends[0]
     places = (scaled - ends[0]) / extent if extent else np.where(np.isfinite(numbers), 0.5, np.nan)
-    ticks = (
-        [(0.5, low)]
-        if not extent
-        else [(part, _at(part, ends, logarithmic)) for part in (0.0, 0.25, 0.5, 0.75, 1)]
-    )
+    labels = [] if extent else [(0.5, f"{low:.3g}")]
+    for part in (0.0, 0.25, 0.5, 0.75, 1) if extent else ():
+        labels.append((part, f"{_at(part, ends, logarithmic):.3g}"))
+
     scaling: Scaling = "logarithmic" if logarithmic else "linear"
     places = np.where(np.isfinite(places), places, np.nan)
-    labels = tuple((part, f"{number:.3g}") for part, number in ticks)
-    return CoordinateAxis(name, scaling, places, labels, count_undrawable(recorded))
+    return CoordinateAxis(name, scaling, places, tuple(labels), count_undrawable(recorded))
 
 
 def _at(part: float, ends: tuple[float, float], logarithmic: bool) -> float:
@@ -343,7 +351,8 @@ def choices_of(study: Study) -> Choices | None:
         return None
 
     # A table of choices has the settings of its whole space.
-    config = {name: value for name, value in study.space_config.items() if name != "table"}
+    config = dict(study.space_config)
+    config.pop("table", None)
     try:
         space = spaces.get(study.space, **config)
     except ArchiveError:
@@ -364,4 +373,4 @@ def options_of(space: Choices, codes: Sequence[str]) -> dict[str, list[str | Non
         except InvalidArchitectureError:
             rows.append({})
 
-    return {name: [row.get(name) for row in rows] for name in space.options}
+    return {name: _column(rows, name) for name in space.options}

@@ -36,7 +36,7 @@ from archive import kernels
 from archive.architecture import compact
 from archive.errors import NumericalError, UnknownNameError, UsageError
 from archive.plots.data.progress import BestSoFar, progress
-from archive.plots.data.results import Floats, Integers, RecordedResults, read
+from archive.plots.data.results import Floats, Integers, RecordedResults, pick, read, study_names
 from archive.queries.networks import CODES_BY_KEY, SPACES
 
 if TYPE_CHECKING:
@@ -168,13 +168,10 @@ def network_map(
 
     if not codes:
         none = f"the archive has no network of the space {name!r} yet"
-        raise UsageError(
-            none
-            if whole
-            else (
-                f"no result of {', '.join(result.study.name for result in results)} is on record yet"
-            )
-        )
+        if not whole:
+            none = f"no result of {', '.join(study_names(results))} is on record yet"
+
+        raise UsageError(none)
 
     return of_codes(
         name, codes, results, distance=distance, landmarks=landmarks, report=report, **settings
@@ -217,7 +214,7 @@ def of_codes(
         **settings: Settings of the kernel.
     """
     keys = sorted(codes)
-    texts = [codes[key] for key in keys]
+    texts = list(map(codes.__getitem__, keys))
     if distance == PROFILE:
         places, kept = _of_profiles(texts, landmarks)
     else:
@@ -320,9 +317,13 @@ def _space(archive: Archive, results: Sequence[RecordedResults], requested: str 
 def _path(results: RecordedResults, row_of: Mapping[str, int]) -> SearchPath:
     best: BestSoFar = progress(results)
     # A user may have deleted a network by Cypher: its result is left out.
-    placed = [row for row, key in enumerate(results.columns["architecture"]) if key in row_of]
-    places = np.array([row_of[results.columns["architecture"][row]] for row in placed], np.int64)
-    of_row = dict(zip(placed, places.tolist(), strict=True))
+    of_row: dict[int, int] = {}
+    for row, key in enumerate(results.columns["architecture"]):
+        if key in row_of:
+            of_row[row] = row_of[key]
+
+    placed = list(of_row)
+    places = np.array(list(of_row.values()), np.int64)
     steps = [of_row[row] for row in best.improvements.tolist() if row in of_row]
     incumbents = np.array(steps, np.int64)
     return SearchPath(
@@ -354,12 +355,14 @@ def profile_matrix(codes: Sequence[str]) -> csr_array:
 def profile(code: str) -> Counter[str]:
     """Return the profile of one network: numbers of `op@b` and `op>op`."""
     layers, *numbers, edges = json.loads(code)
-    plain = [_parts(layer) for layer in layers]
+    plain = list(map(_parts, layers))
     if numbers:
-        plain = [plain[number] for number in numbers[0]]
+        plain = pick(plain, numbers[0])
 
     counted = Counter(f"{op}@{width}" for op, width in plain)
-    counted.update(f"{plain[edge[0]][0]}>{plain[edge[1]][0]}" for edge in edges)
+    for edge in edges:
+        counted[f"{plain[edge[0]][0]}>{plain[edge[1]][0]}"] += 1
+
     return counted
 
 
@@ -418,12 +421,12 @@ class Plane:
 
 def place_all(plane: Plane, count: int, distances: Callable[[slice], Floats]) -> Floats:
     """Return the (n, k) places of objects from their distances to the landmarks, by parts."""
-    parts = [slice(begin, min(begin + ROWS, count)) for begin in range(0, count, ROWS)]
-    return (
-        np.concatenate([plane.place(distances(part)) for part in parts])
-        if parts
-        else np.zeros((0, 2))
-    )
+    places = np.zeros((count, len(plane.basis)))
+    for begin in range(0, count, ROWS):
+        part = slice(begin, min(begin + ROWS, count))
+        places[part] = plane.place(distances(part))
+
+    return places
 
 
 def orient(places: Floats, size: Floats) -> Floats:
@@ -434,15 +437,17 @@ def orient(places: Floats, size: Floats) -> Floats:
     """
     turned = places.copy()
     for axis in turned.T:
-        tendency = float(np.dot(axis - axis.mean(), size - size.mean())) if len(axis) else 0.0
-        scale = (
-            float(np.linalg.norm(axis - axis.mean()) * np.linalg.norm(size - size.mean()))
-            if len(axis)
-            else 0.0
-        )
-        if abs(tendency) <= 1e-9 * scale or not scale:
-            tendency = next((float(axis_position) for axis_position in axis if axis_position), 1.0)
+        if not len(axis):
+            continue
 
-        axis *= 1.0 if tendency >= 0 else -1.0
+        centred = axis - axis.mean()
+        sizes = size - size.mean()
+        tendency = float(np.dot(centred, sizes))
+        scale = float(np.linalg.norm(centred) * np.linalg.norm(sizes))
+        if abs(tendency) <= 1e-9 * scale or not scale:
+            tendency = float(next(filter(None, axis), 1.0))
+
+        if tendency < 0 or tendency != tendency:
+            axis *= -1.0
 
     return turned

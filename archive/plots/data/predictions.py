@@ -29,7 +29,9 @@ from archive.plots.data.results import (
     count_undrawable,
     describe_undrawable,
     mask_undrawable,
+    quote_studies,
     read,
+    study_names,
 )
 
 if TYPE_CHECKING:
@@ -79,9 +81,11 @@ class PredictedAndObserved:
         distance = np.sort(
             np.abs(self.observed - self.predicted) / np.where(self.std > 0, self.std, np.nan)
         )
-        widths = [
-            np.inf if level >= 1 else NormalDist().inv_cdf((1 + level) / 2) for level in levels
-        ]
+        widths = np.full(len(levels), np.inf)
+        for index, level in enumerate(levels):
+            if level < 1:
+                widths[index] = NormalDist().inv_cdf((1 + level) / 2)
+
         # NaN sorts last: a prediction without a width is in no interval but the last.
         inside = np.searchsorted(distance[~np.isnan(distance)], widths, side="right") / len(
             distance
@@ -115,11 +119,9 @@ def predictions(results: Sequence[RecordedResults]) -> PredictedAndObserved:
         mean = recorded.numbers("mean")
         width = recorded.numbers("std")
         usable = recorded.comparable & ~np.isnan(mean) & ~np.isnan(width)
-        numbers = [np.where(usable, column, np.nan) for column in (mean, width, recorded.value)]
-        left_out += count_undrawable(*numbers)
-        rows = np.flatnonzero(
-            np.isfinite([mask_undrawable(column) for column in numbers]).all(axis=0)
-        )
+        numbers = np.where(usable, [mean, width, recorded.value], np.nan)
+        left_out += count_undrawable(numbers)
+        rows = np.flatnonzero(np.isfinite(mask_undrawable(numbers)).all(axis=0))
         study.append(np.full(len(rows), index, np.int64))
         number.append(recorded.number[rows])
         predicted.append(sign(recorded.study.direction) * mean[rows])
@@ -128,15 +130,14 @@ def predictions(results: Sequence[RecordedResults]) -> PredictedAndObserved:
 
     if not sum(map(len, study)):
         check_feasible(results)
-        names = ", ".join(repr(result.study.name) for result in results)
         raise UsageError(
-            f"no result of {names} has a prediction: the agent has no surrogate, or the study "
+            f"no result of {quote_studies(results)} has a prediction: the agent has no surrogate, or the study "
             "only its first proposals"
             f"{describe_undrawable(left_out, '; ')}"
         )
 
     return PredictedAndObserved(
-        tuple(result.study.name for result in results),
+        study_names(results),
         results[0].study.objective,
         np.concatenate(study),
         np.concatenate(number),

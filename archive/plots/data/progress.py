@@ -25,6 +25,7 @@ from archive.plots.data.results import (
     describe_undrawable,
     mask_undrawable,
     read,
+    sum_left_out,
 )
 from archive.store.records import Direction
 
@@ -141,20 +142,22 @@ def band(name: str, group: Sequence[BestSoFar]) -> ProgressBand:
                 f"the study {member.study!r} has no evaluation with a value yet{beyond}"
             )
 
-    begin = max(x[0] for x, _ in lines)
-    end = min(x[-1] for x, _ in lines)
+    axes, heights = zip(*lines, strict=True)
+    begin = max(x[0] for x in axes)
+    end = min(x[-1] for x in axes)
     if begin > end:
         raise UsageError(
             f"the studies of {name!r} have no common {group[0].against}: plot them apart"
         )
 
-    common = np.unique(np.concatenate([x for x, _ in lines]))
+    common = np.unique(np.concatenate(axes))
     common = common[(common >= begin) & (common <= end)]
-    best = np.stack([y[np.searchsorted(x, common, side="right") - 1] for x, y in lines])
+    best = np.empty((len(group), len(common)))
+    for row, x, y in zip(best, axes, heights, strict=True):
+        row[:] = y[np.searchsorted(x, common, side="right") - 1]
+
     low, median, high = np.quantile(best, [0.25, 0.5, 0.75], axis=0)
-    return ProgressBand(
-        name, len(group), common, median, low, high, sum(study.left_out for study in group)
-    )
+    return ProgressBand(name, len(group), common, median, low, high, sum_left_out(group))
 
 
 def progress(results: RecordedResults, against: Against = "evaluations") -> BestSoFar:
@@ -196,8 +199,11 @@ def progress(results: RecordedResults, against: Against = "evaluations") -> Best
 
 def _cost(results: RecordedResults, against: Against) -> Floats:
     """Return the cost of each training; NaN for a reused result, and where it is unknown."""
-    trained = np.array([source is None for source in results.columns["answered_from"]], np.bool_)
-    cost = np.where(trained, results.numbers(against), np.nan)
+    cost = results.numbers(against)
+    for row, source in enumerate(results.columns["answered_from"]):
+        if source is not None:
+            cost[row] = np.nan
+
     if len(results) and np.isnan(mask_undrawable(cost)).all():
         raise UsageError(
             f"no training of the study {results.study.name!r} has a record of its {against}: "

@@ -8,9 +8,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,7 +80,7 @@ class RecordedResults:
 
     def at(self, rows: Integers) -> RecordedResults:
         """Return some of the results."""
-        columns = {name: [column[row] for row in rows] for name, column in self.columns.items()}
+        columns = {name: pick(column, rows) for name, column in self.columns.items()}
         return RecordedResults(
             self.study,
             self.number[rows],
@@ -111,7 +111,7 @@ def read(
     if not names:
         raise UsageError("a plot needs at least one study")
 
-    stored = [archive.studies.get(name) for name in names]
+    stored = list(map(archive.studies.get, names))
     check_comparable(stored)
     requested = [*_ALWAYS, *columns]
     for study in stored:
@@ -146,13 +146,15 @@ def check_feasible(results: Sequence[RecordedResults]) -> None:
     Raises:
         UsageError: There are values, and no result with one meets them; the message names them.
     """
-    valued = [~np.isnan(result.value) for result in results]
-    has_value = any(values.any() for values in valued)
-    has_feasible = any(
-        (values & result.feasible).any() for values, result in zip(valued, results, strict=True)
-    )
+    has_value = False
+    has_feasible = False
+    for result in results:
+        valued = ~np.isnan(result.value)
+        has_value |= bool(valued.any())
+        has_feasible |= bool((valued & result.feasible).any())
+
     if has_value and not has_feasible:
-        names = ", ".join(repr(result.study.name) for result in results)
+        names = quote_studies(results)
         limits: dict[str, None] = {}
         for result in results:
             limits |= dict.fromkeys(map(str, result.study.constraints))
@@ -162,7 +164,36 @@ def check_feasible(results: Sequence[RecordedResults]) -> None:
 
 def floats(column: Sequence[Any]) -> Floats:
     """Return a column as (n,) float64; NaN where there is no number."""
-    return np.array([np.nan if value is None else value for value in column], np.float64)
+    return np.array(column, np.float64)
+
+
+def pick(column: Sequence[Any], rows: Iterable[int]) -> list[Any]:
+    """Return the entries of a column at these positions."""
+    return [column[row] for row in rows]
+
+
+def study_names(results: Iterable[RecordedResults]) -> tuple[str, ...]:
+    """Return the names of the studies of results."""
+    return tuple(result.study.name for result in results)
+
+
+def quote_studies(results: Iterable[RecordedResults]) -> str:
+    """Return the names of the studies of results for a message."""
+    return ", ".join(map(repr, study_names(results)))
+
+
+class Drawn(Protocol):
+    """Data of a plot, some of which may be left out."""
+
+    @property
+    def left_out(self) -> int:
+        """Number of values that cannot be drawn."""
+        ...
+
+
+def sum_left_out(parts: Iterable[Drawn]) -> int:
+    """Return how many values of all parts cannot be drawn."""
+    return sum(part.left_out for part in parts)
 
 
 def _collect(study: Study, columns: result_columns.Columns) -> RecordedResults:
@@ -170,11 +201,10 @@ def _collect(study: Study, columns: result_columns.Columns) -> RecordedResults:
     created = floats(columns["created"])
     # NaN sorts last.
     order = np.lexsort((number, created))
-    others = {
-        name: [column[row] for row in order] for name, column in columns.items() if name != "number"
-    }
+    others = {name: pick(column, order) for name, column in columns.items()}
+    del others["number"]
     value = floats(columns["value"])
-    partial = np.array([bool(column) for column in columns["partial"]], np.bool_)
+    partial = np.array(columns["partial"], np.bool_)
     recorded = (number[order], value[order], partial[order], created[order])
     feasible = np.array(result_columns.feasible(study.constraints, columns), np.bool_)
     return RecordedResults(study, *recorded, others, feasible[order])
@@ -191,7 +221,11 @@ def mask_undrawable(numbers: Floats) -> Floats:
 
 def count_undrawable(*columns: Floats) -> int:
     """Return how many numbers of columns cannot be drawn; NaN stands for no number."""
-    return sum(int((np.abs(column) > LARGEST).sum()) for column in columns)
+    count = 0
+    for column in columns:
+        count += int((np.abs(column) > LARGEST).sum())
+
+    return count
 
 
 def describe_undrawable(left_out: int, before: str = "") -> str:

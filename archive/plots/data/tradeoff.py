@@ -19,9 +19,11 @@ from archive.plots.data.results import (
     check_feasible,
     count_undrawable,
     describe_undrawable,
-    floats,
     mask_undrawable,
+    pick,
+    quote_studies,
     read,
+    study_names,
 )
 from archive.store.properties import METRIC
 from archive.store.records import Direction
@@ -103,46 +105,48 @@ def tradeoff(
     Raises:
         UsageError: No result has a value and a cost.
     """
-    values = [np.where(result.comparable, result.value, np.nan) for result in results]
-    usable = [
-        np.isfinite(mask_undrawable(value)) & np.isfinite(mask_undrawable(cost))
-        for value, cost in zip(values, costs, strict=True)
-    ]
-    left_out = count_undrawable(*values, *costs)
-    indices_of = [np.flatnonzero(mask) for mask in usable]
-    counts = [len(indices) for indices in indices_of]
-    if not sum(counts):
+    left_out = 0
+    missing = 0
+    counts: list[int] = []
+    numbers: list[Integers] = []
+    values: list[Floats] = []
+    known_costs: list[Floats] = []
+    architectures: list[str] = []
+    for result, cost in zip(results, costs, strict=True):
+        value = np.where(result.comparable, result.value, np.nan)
+        left_out += count_undrawable(value, cost)
+        usable = np.isfinite(mask_undrawable(value)) & np.isfinite(mask_undrawable(cost))
+        rows = np.flatnonzero(usable)
+        counts.append(len(rows))
+        missing += len(usable) - len(rows)
+        numbers.append(result.number[rows])
+        values.append(result.value[rows])
+        known_costs.append(cost[rows])
+        architectures += pick(result.columns["architecture"], rows.tolist())
+
+    if not architectures:
         check_feasible(results)
         raise UsageError(
-            f"no result of {_list(results)} has the cost {name!r}; archive query run "
-            "network-costs --param "
-            f"study=STUDY shows the costs on record{describe_undrawable(left_out, '; ')}"
+            f"no result of {quote_studies(results)} has the cost {name!r}; archive query run "
+            f"network-costs --param study=STUDY shows the costs on record"
+            f"{describe_undrawable(left_out, '; ')}"
         )
 
     first = results[0].study
-    value = np.concatenate(
-        [result.value[rows] for result, rows in zip(results, indices_of, strict=True)]
-    )
-    cost = np.concatenate([cost[rows] for cost, rows in zip(costs, indices_of, strict=True)])
-    architectures: list[str] = []
-    for result, rows in zip(results, indices_of, strict=True):
-        column = result.columns["architecture"]
-        architectures += [column[row] for row in rows.tolist()]
-
+    value = np.concatenate(values)
+    cost = np.concatenate(known_costs)
     return ValueAndCost(
-        tuple(result.study.name for result in results),
+        study_names(results),
         first.objective,
         first.direction,
         name,
         np.repeat(np.arange(len(results)), counts),
-        np.concatenate(
-            [result.number[rows] for result, rows in zip(results, indices_of, strict=True)]
-        ),
+        np.concatenate(numbers),
         tuple(architectures),
         value,
         cost,
         find_front(cost, sign(first.direction) * value),
-        sum(map(len, usable)) - sum(counts),
+        missing,
         left_out,
     )
 
@@ -159,11 +163,13 @@ def cost_of(results: RecordedResults, names: Sequence[str]) -> Floats:
     training.
     """
     merged = np.full(len(results), np.nan)
-    reused = [source is not None for source in results.columns["answered_from"]]
+    sources = results.columns["answered_from"]
     for name in names:
-        column = floats([value if is_number(value) else None for value in results.columns[name]])
-        if name == "seconds":
-            column[reused] = np.nan
+        column = np.full(len(results), np.nan)
+        for row, value in enumerate(results.columns[name]):
+            reused = name == "seconds" and sources[row] is not None
+            if is_number(value) and not reused:
+                column[row] = value
 
         merged = np.where(np.isnan(merged), column, merged)
 
@@ -173,8 +179,12 @@ def cost_of(results: RecordedResults, names: Sequence[str]) -> Floats:
 def fronts(data: ValueAndCost) -> list[Integers]:
     """Return the front of each study: positions of its results, from the cheapest to the best."""
     better = sign(data.direction)
-    rows = [np.flatnonzero(data.study == index) for index in range(len(data.studies))]
-    return [row[find_front(data.cost[row], better * data.value[row])] for row in rows]
+    members = []
+    for index in range(len(data.studies)):
+        rows = np.flatnonzero(data.study == index)
+        members.append(rows[find_front(data.cost[rows], better * data.value[rows])])
+
+    return members
 
 
 def on_front(data: ValueAndCost) -> Booleans:
@@ -182,7 +192,3 @@ def on_front(data: ValueAndCost) -> Booleans:
     mask = np.zeros(len(data.value), np.bool_)
     mask[data.front] = True
     return mask
-
-
-def _list(results: Sequence[RecordedResults]) -> str:
-    return ", ".join(repr(result.study.name) for result in results)

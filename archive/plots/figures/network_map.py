@@ -11,7 +11,7 @@ from archive import words
 from archive.objectives import sign
 from archive.plots.data import network_map as network_map_data
 from archive.plots.data.network_map import LANDMARKS, PROFILE, NetworkMap, SearchPath
-from archive.plots.data.results import describe_undrawable
+from archive.plots.data.results import describe_undrawable, sum_left_out
 from archive.plots.figures import style
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def draw(data: NetworkMap) -> Figure:
     title = f"{count:,} networks of {data.space}; the two axes have {data.kept:.0%} of the variance"
     unit = f"units of the distance by {words.distance(data.distance)}"
     style.label(axes, f"first axis ({unit})", "second axis", title)
-    style.note(figure, describe_undrawable(sum(path.left_out for path in data.paths)))
+    style.note(figure, describe_undrawable(sum_left_out(data.paths)))
     return figure
 
 

@@ -11,7 +11,7 @@ from archive.errors import UsageError
 from archive.objectives import sign
 from archive.plots.data import progress as progress_data
 from archive.plots.data.progress import Against, BestSoFar, ProgressBand
-from archive.plots.data.results import describe_undrawable
+from archive.plots.data.results import describe_undrawable, sum_left_out
 from archive.plots.figures import style
 
 if TYPE_CHECKING:
@@ -59,7 +59,8 @@ def best_so_far(
             study
         )
 
-    return draw_bands([progress_data.band(name, group) for name, group in groups.items()], read[0])
+    bands = [progress_data.band(name, group) for name, group in groups.items()]
+    return draw_bands(bands, read[0])
 
 
 def draw(studies: Sequence[BestSoFar]) -> Figure:
@@ -105,7 +106,7 @@ def draw(studies: Sequence[BestSoFar]) -> Figure:
         style.label(axes, name, f"best {objective} so far")
 
     _scale(axes, first.against)
-    style.note(figure, describe_undrawable(sum(study.left_out for study in studies)))
+    style.note(figure, describe_undrawable(sum_left_out(studies)))
     return figure
 
 
@@ -138,7 +139,7 @@ def draw_bands(bands: Sequence[ProgressBand], like: BestSoFar) -> Figure:
         axes, name, f"best {style.shorten(like.objective)} so far ({like.direction})", title
     )
     _scale(axes, like.against)
-    style.note(figure, describe_undrawable(sum(band.left_out for band in bands)))
+    style.note(figure, describe_undrawable(sum_left_out(bands)))
     return figure
 
 

@@ -83,11 +83,8 @@ def draw(data: WorkerTimeline, title: str) -> Figure:
                 bars[row], (row - 0.4, 0.8), **_face(outcome), edgecolor="white", linewidth=0.3
             )
 
-    axes.set_yticks(
-        [first[worker] + (count - 1) / 2 for worker, count in data.workers.items()],
-        [style.shorten(worker) for worker in data.workers],
-        parse_math=False,
-    )
+    middles = [first[worker] + (count - 1) / 2 for worker, count in data.workers.items()]
+    axes.set_yticks(middles, list(map(style.shorten, data.workers)), parse_math=False)
     axes.set_ylim(max(rows, 1) - 0.4, -0.6)
     axes.set_xlim(0, max((end - begin) / divisor, 1e-9))
     axes.grid(False, axis="y")
@@ -104,9 +101,8 @@ def _add_legend(axes: Axes, data: WorkerTimeline) -> None:
     """Add a legend of the outcomes that occur."""
     from matplotlib.patches import Patch
 
-    outcomes = [
-        outcome for outcome in OUTCOMES if any(trial.outcome == outcome for trial in data.trials)
-    ]
+    present = {trial.outcome for trial in data.trials}
+    outcomes = [outcome for outcome in OUTCOMES if outcome in present]
     patches = [Patch(**_face(outcome)) for outcome in outcomes]
     style.legend(axes, patches, outcomes, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 

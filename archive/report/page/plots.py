@@ -25,7 +25,12 @@ from archive.plots.data.results import (
 )
 from archive.plots.figures.style import cost_unit, quantity, robust_limits, spans_orders
 from archive.queries.pareto import ParetoSet
-from archive.report.contents import StudyReport, columns_of, costs_on_record
+from archive.report.contents import (
+    StudyReport,
+    columns_of,
+    costs_on_record,
+    describe_reference,
+)
 from archive.report.page.charts import MARKS, AxisScale, Chart, ReportPlot, describe_left_out
 from archive.store.properties import METRIC
 
@@ -68,15 +73,12 @@ def _of_objectives(report: StudyReport) -> list[tuple[str, Callable[[], ReportPl
     if front is None:
         return []
 
-    pairs = []
-    for index in range(1, len(front.objectives)):
-        pairs.append(partial(pareto_set, report.results, front, index))
+    makers: list[tuple[str, Callable[[], ReportPlot]]] = []
+    for index, objective in enumerate(front.objectives[1:], 1):
+        name = f"Pareto set: {report.study.objective} and {objective.name}"
+        makers.append((name, partial(pareto_set, report.results, front, index)))
 
-    names = []
-    for objective in front.objectives[1:]:
-        names.append(f"Pareto set: {report.study.objective} and {objective.name}")
-
-    return [*zip(names, pairs, strict=True), ("Hypervolume", partial(hypervolume, front))]
+    return [*makers, ("Hypervolume", partial(hypervolume, front))]
 
 
 def _progress(report: StudyReport, against: progress.Against) -> ReportPlot:
@@ -97,17 +99,12 @@ def _progress(report: StudyReport, against: progress.Against) -> ReportPlot:
     )
     finite = np.flatnonzero(np.isfinite(data.value))
     rows = finite[evenly(len(finite), MARKS)]
-    titles = (f"#{data.number[row]}: {data.value[row]:.5g}" for row in rows)
+    titles = _name_marks(data.number, data.value, rows)
     outside = chart.marks(x[rows], data.value[rows], "other", titles, 2)
     steps, heights = data.steps
     chart.line(steps / unit, heights, "s0", steps=True)
     best = data.improvements
-    chart.marks(
-        x[best],
-        data.best[best],
-        "s0",
-        (f"#{data.number[row]}: {data.best[row]:.5g}" for row in best),
-    )
+    chart.marks(x[best], data.best[best], "s0", _name_marks(data.number, data.best, best))
     caption = (
         f"Each mark is an evaluation{_part(len(rows), len(finite))}; the line is the best so far."
     )
@@ -116,9 +113,8 @@ def _progress(report: StudyReport, against: progress.Against) -> ReportPlot:
 
 
 def _cost(report: StudyReport, cost: str) -> ReportPlot:
-    columns = [floats(column) for column in columns_of(cost, report.results)]
-    merged = columns[0]
-    for column in columns[1:]:
+    merged, *others = map(floats, columns_of(cost, report.results))
+    for column in others:
         merged = np.where(np.isnan(merged), column, merged)
 
     data = tradeoff.tradeoff([report.results], [merged], cost)
@@ -128,17 +124,15 @@ def _cost(report: StudyReport, cost: str) -> ReportPlot:
     chart = Chart(scale, AxisScale(low, high), labels, f"{data.objective} and {quantity(cost)}")
     rest = np.setdiff1d(np.arange(len(data.value)), data.front)
     drawn = rest[evenly(len(rest), MARKS)]
-
-    def titles(rows: Integers) -> Iterator[str]:
-        return (f"#{data.number[row]}: {data.value[row]:.5g}, {data.cost[row]:.6g}" for row in rows)
-
-    outside = chart.marks(data.cost[drawn], data.value[drawn], "other", titles(drawn), 2.5)
+    titles = _name_pairs(data.number, data.value, data.cost, drawn)
+    outside = chart.marks(data.cost[drawn], data.value[drawn], "other", titles, 2.5)
     ends = (
         np.append(data.cost[data.front], scale.high),
         np.append(data.value[data.front], data.value[data.front][-1]),
     )
     chart.line(*ends, "s0", steps=True)
-    chart.marks(data.cost[data.front], data.value[data.front], "s0", titles(data.front), 4)
+    titles = _name_pairs(data.number, data.value, data.cost, data.front)
+    chart.marks(data.cost[data.front], data.value[data.front], "s0", titles, 4)
     caption = (
         f"Large marks are the Pareto front of {len(data.front)}: no other evaluation is as cheap "
         "and better."
@@ -193,10 +187,11 @@ def _predictions(report: StudyReport) -> ReportPlot:
     ends = np.array([scale.low, scale.high])
     chart.line(ends, ends, "running")
     rows = evenly(len(data.observed), MARKS)
-    titles = (
-        f"#{data.number[row]}: predicted {data.predicted[row]:.4g} ± {data.std[row]:.2g}"
-        for row in rows
-    )
+    titles = []
+    for row in rows:
+        spread = f"{data.predicted[row]:.4g} ± {data.std[row]:.2g}"
+        titles.append(f"#{data.number[row]}: predicted {spread}")
+
     outside = chart.marks(data.predicted[rows], data.observed[rows], "m0", titles)
     within_one, two = data.coverage([0.6827, 0.9545])
     caption = (
@@ -211,7 +206,7 @@ def _predictions(report: StudyReport) -> ReportPlot:
 def _gains(archive: Archive, report: StudyReport) -> ReportPlot:
     data = gains.operation_gains(archive, report.study.name)
     most = data.operations[:OPERATIONS]
-    quantiles = np.array([np.quantile(gain.gains, [0.05, 0.25, 0.5, 0.75, 0.95]) for gain in most])
+    quantiles = np.array([gain.quantiles for gain in most])
     names = []
     for gain in most:
         names.append(f"{words.operation(gain.operation)[:20]} ({len(gain.gains)})")
@@ -255,7 +250,7 @@ def _map(archive: Archive, report: StudyReport) -> ReportPlot:
     order = finite[np.argsort(sign(data.direction) * path.value[finite], kind="stable")]
     rows = order[evenly(len(order), MARKS)]
     places = data.places[path.at[rows]]
-    titles = (f"#{path.number[row]}: {path.value[row]:.5g}" for row in rows)
+    titles = _name_marks(path.number, path.value, rows)
     chart.marks(
         places[:, 0], places[:, 1], _shades(sign(data.direction) * path.value[rows]), titles, 3.5
     )
@@ -268,6 +263,18 @@ def _map(archive: Archive, report: StudyReport) -> ReportPlot:
         f"{describe_left_out(0, path.left_out)}"
     )
     return ReportPlot("Map of the networks", caption, chart.svg())
+
+
+def _name_marks(number: Integers, value: Floats, rows: Integers) -> Iterator[str]:
+    """Yield the hover titles of marks: number and value."""
+    for row in rows:
+        yield f"#{number[row]}: {value[row]:.5g}"
+
+
+def _name_pairs(number: Integers, value: Floats, cost: Floats, rows: Integers) -> Iterator[str]:
+    """Yield the hover titles of marks: number, value and cost."""
+    for row in rows:
+        yield f"#{number[row]}: {value[row]:.5g}, {cost[row]:.6g}"
 
 
 def _fits(places: Floats) -> bool:
@@ -317,21 +324,18 @@ def pareto_set(results: RecordedResults, front: ParetoSet, objective: int) -> Re
     chart = Chart(
         scale, AxisScale(low, high), labels, f"Pareto set of {first.name} and {other.name}"
     )
-    members = [view.number for view in front.proposals]
+    members = np.array([view.number for view in front.proposals], np.int64)
     rest = np.flatnonzero(np.isfinite(x) & np.isfinite(y) & ~np.isin(results.number, members))
     rows = rest[evenly(len(rest), MARKS)]
-    titles = (f"#{results.number[row]}: {y[row]:.5g}, {x[row]:.6g}" for row in rows)
+    titles = _name_pairs(results.number, y, x, rows)
     outside = chart.marks(x[rows], y[rows], "other", titles, 2.5)
     # With three objectives the set is no line in two of them.
     if len(front.objectives) == 2:
         order = np.argsort(-sign(other.direction) * across, kind="stable")
         chart.line(across[order], up[order], "s0", steps=True)
 
-    named = (
-        f"#{number}: {value:.5g}, {cost:.6g}"
-        for number, value, cost in zip(members, up, across, strict=True)
-    )
-    chart.marks(across, up, "s0", named, 4)
+    titles = _name_pairs(members, up, across, np.arange(len(members)))
+    chart.marks(across, up, "s0", titles, 4)
     caption = (
         f"Large marks are the Pareto set of {len(members)}: no other result is as good in "
         "every objective."
@@ -364,11 +368,11 @@ def hypervolume(front: ParetoSet) -> ReportPlot:
     changes = np.flatnonzero(np.diff(volume, prepend=-1.0) != 0)
     drawn = np.unique(np.append(changes[evenly(len(changes), MARKS)], len(volume) - 1))
     chart.line(number[drawn], volume[drawn], "s0", steps=True)
-    titles = (f"#{int(number[row])}: {volume[row]:.5g}" for row in drawn)
+    titles = _name_marks(number.astype(np.int64), volume, drawn)
     chart.marks(number[drawn], volume[drawn], "s0", titles)
-    reference = ", ".join(f"{coordinate:.6g}" for coordinate in front.reference)
     caption = (
-        f"Volume between the Pareto set so far and the worst value of each objective ({reference})."
+        "Volume between the Pareto set so far and the worst value of each objective "
+        f"({describe_reference(front)})."
     )
     caption += describe_left_out(0, left_out)
     return ReportPlot("Hypervolume", caption, chart.svg())

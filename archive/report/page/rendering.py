@@ -25,8 +25,10 @@ from archive.report.contents import (
     StudyReport,
     columns_of,
     costs_on_record,
+    describe_reference,
     final_metrics,
     further_objectives,
+    has_values,
 )
 from archive.report.page.charts import ReportPlot, short
 from archive.store.metric_names import units_of
@@ -146,7 +148,7 @@ def _facts(report: StudyReport) -> Iterator[tuple[str, str]]:
     if seconds:
         yield "training time", _duration(sum(seconds))
 
-    reused = sum(source is not None for source in results.columns["answered_from"])
+    reused = len(results) - results.columns["answered_from"].count(None)
     if reused:
         yield "known before", f"{reused:,} results were reused without a training"
 
@@ -169,8 +171,7 @@ def _front_facts(front: ParetoSet) -> Iterator[tuple[str, str]]:
         )
 
     yield "Pareto set", f"{len(front.proposals):,} of {len(front.history):,} results"
-    reference = ", ".join(f"{coordinate:.6g}" for coordinate in front.reference)
-    yield "hypervolume", f"{front.hypervolume:.6g}, from {reference}"
+    yield "hypervolume", f"{front.hypervolume:.6g}, from {describe_reference(front)}"
 
 
 def _best(report: StudyReport, evaluation: Evaluation) -> BestNetwork:
@@ -179,11 +180,11 @@ def _best(report: StudyReport, evaluation: Evaluation) -> BestNetwork:
         if evaluation.metrics.get(name) is not None:
             facts.append((quantity(name), short(evaluation.metrics[name])))
 
-    metrics = final_metrics(evaluation)
-    facts += [
-        (name, f"{metrics[name]:.6g}") for name in sorted(metrics) if name != report.study.objective
-    ]
-    facts += [("layers", str(len(evaluation.architecture.layers)))]
+    for name, value in sorted(final_metrics(evaluation).items()):
+        if name != report.study.objective:
+            facts.append((name, f"{value:.6g}"))
+
+    facts.append(("layers", str(len(evaluation.architecture.layers))))
     if evaluation.epochs is not None:
         facts.append(("epochs", f"{evaluation.epochs:g}"))
 
@@ -243,8 +244,9 @@ def _numbers(report: StudyReport) -> list[tuple[str, Sequence[Any]]]:
     results = report.results
     columns = report.results.columns
     better = -1.0 if report.study.direction == "minimise" else 1.0
-    objectives = [(name, columns[METRIC + name]) for name in further_objectives(results)]
-    taken = {report.study.objective, *(name for name, _ in objectives)}
+    further = further_objectives(results)
+    objectives = [(name, columns[METRIC + name]) for name in further]
+    taken = {report.study.objective, *further}
     costs = []
     for name in costs_on_record(results):
         values = []
@@ -259,12 +261,11 @@ def _numbers(report: StudyReport) -> list[tuple[str, Sequence[Any]]]:
         ("seconds", "training seconds", columns["seconds"]),
     ]
     predicted = [("predicted", "predicted mean", mean), ("std", "predicted std", columns["std"])]
-    return [
-        *objectives,
-        *_with_values(trainings, taken),
-        *costs,
-        *(_with_values(predicted, taken) if any(value is not None for value in mean) else ()),
-    ]
+    numbers = [*objectives, *_with_values(trainings, taken), *costs]
+    if has_values(mean):
+        numbers += _with_values(predicted, taken)
+
+    return numbers
 
 
 def _with_values(
@@ -272,7 +273,7 @@ def _with_values(
 ) -> Iterator[tuple[str, Sequence[Any]]]:
     """Yield the columns with an entry; a name that an objective has becomes the longer name."""
     for name, longer, values in columns:
-        if any(value is not None for value in values):
+        if has_values(values):
             yield longer if name in taken else name, values
 
 
