@@ -65,11 +65,10 @@ class Name(StringParamType):
         chosen = before.split(self.separator) if self.separator else []
         names: list[str] = []
         with _silence():
-            names = [
-                name
-                for name in self.candidates(ctx, last)
-                if name.startswith(last) and _is_plain(name)
-            ]
+            names = []
+            for name in self.candidates(ctx, last):
+                if name.startswith(last) and _is_plain(name):
+                    names.append(name)
 
         return [
             CompletionItem(f"{before}{separator}{name}") for name in names if name not in chosen
@@ -120,11 +119,9 @@ def _protocols(ctx: click.Context, prefix: str) -> Iterable[str]:
 
 
 def _recipes(ctx: click.Context, prefix: str) -> Iterable[str]:
-    from archive import settings
     from archive.trainer.recipes.registry import RecipeAccess
 
-    options = {name: value for name, value in ctx.find_root().params.items() if value is not None}
-    return RecipeAccess(settings.load(**options).home).sources
+    return RecipeAccess(_load_settings(ctx).home).sources
 
 
 def _launchers(ctx: click.Context, prefix: str) -> Iterable[str]:
@@ -134,11 +131,9 @@ def _launchers(ctx: click.Context, prefix: str) -> Iterable[str]:
 
 
 def _fleets(ctx: click.Context, prefix: str) -> Iterable[str]:
-    from archive import settings
     from archive.launchers import records
 
-    options = {name: value for name, value in ctx.find_root().params.items() if value is not None}
-    return [fleet.name for fleet in records.saved(settings.load(**options))]
+    return [fleet.name for fleet in records.saved(_load_settings(ctx))]
 
 
 def _queries(ctx: click.Context, prefix: str) -> Iterable[str]:
@@ -162,10 +157,7 @@ def _distances(ctx: click.Context, prefix: str) -> Iterable[str]:
 
 def _studies(ctx: click.Context, prefix: str) -> Iterable[str]:
     """Return the names of studies, if the archive's server is running."""
-    from archive import settings
-
-    options = {name: value for name, value in ctx.find_root().params.items() if value is not None}
-    reachable = _reachable(settings.load(**options))
+    reachable = _reachable(_load_settings(ctx))
     if reachable is None:
         return []
 
@@ -183,6 +175,14 @@ def _studies(ctx: click.Context, prefix: str) -> Iterable[str]:
         )
 
     return [str(name) for (name,) in answer.rows]
+
+
+def _load_settings(ctx: click.Context) -> Settings:
+    """Return the settings with the options before the command."""
+    from archive import settings
+
+    options = {name: value for name, value in ctx.find_root().params.items() if value is not None}
+    return settings.load(**options)
 
 
 def _reachable(settings: Settings) -> Settings | None:

@@ -288,10 +288,11 @@ def _list(as_json: bool) -> None:
 
     queries = [catalogue.get(name) for name in catalogue.names()]
     if as_json:
-        items = [
-            SavedQueryItem(query.name, query.summary, list(query.parameters.values()))
-            for query in queries
-        ]
+        items = []
+        for query in queries:
+            parameters = list(query.parameters.values())
+            items.append(SavedQueryItem(query.name, query.summary, parameters))
+
         print_json(SavedQueryList(items))
         return
 

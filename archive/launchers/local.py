@@ -84,9 +84,7 @@ class LocalLauncher(Launcher):
         return [failure for failure in _FAILURES.get(fleet.id, ()) if failure.id in ids]
 
     def has_ended(self, fleet: TrainerFleet) -> bool:
-        """Whether no trainer of a fleet is on record, neither of this machine nor of another with
-        the same home.
-        """
+        """Whether no machine with this home has a trainer of the fleet on record."""
         return not list(self._alive(fleet)) and not list(_records(fleet))
 
     def has_unlisted(self, fleet: TrainerFleet) -> bool:

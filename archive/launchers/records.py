@@ -147,10 +147,7 @@ def attending(fleet: TrainerFleet) -> Iterator[None]:
 
 
 def is_attended(fleet: TrainerFleet) -> bool:
-    """Whether a process may start trainers of the fleet:
-
-    `attending`, or unknown as the file system has no locks.
-    """
+    """Whether a process may start trainers: `attending`, or the file system has no locks."""
     try:
         with (fleet.folder / ATTENDED).open("a") as file:
             return not lock_file(file.fileno())

@@ -32,8 +32,7 @@ class WholeRequests:
         self._application = application
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request; of one that is too large, the application gets the beginning, and
-        refuses it.
+        """Answer a request; the application refuses one that is too large after its beginning.
 
         Args:
             scope: The request.
@@ -73,8 +72,7 @@ def serve_stdio(server: MCPServer[Any]) -> None:
 def application(
     server: MCPServer[Any], *, path: str = PATH, hosts: Sequence[str] | None = None
 ) -> Starlette:
-    """Return the server as an ASGI application with one route, for streamable HTTP without
-    sessions.
+    """Return the server as an ASGI application of one route: streamable HTTP without sessions.
 
     A page takes its `routes`, and enters `running(server)` in its own lifespan. Authentication is
     the page's.

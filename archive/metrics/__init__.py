@@ -1,6 +1,5 @@
-"""Metrics of an archive over HTTP: its queue and its trainers, for Prometheus and for autoscalers
-such as KEDA.
+"""Metrics of an archive over HTTP: its queue and its trainers.
 
-Served without a running trainer; a trainer's own metrics are in
+For Prometheus, and for autoscalers such as KEDA. Served without a running trainer; a trainer's own metrics are in
 `archive.trainer.daemon.prometheus`.
 """

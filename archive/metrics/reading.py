@@ -1,5 +1,6 @@
-"""Readings of the queue, the trainers and the names of studies, kept for a moment: many readers
-cost one query.
+"""Readings of the queue, the trainers and the names of studies.
+
+They are kept for a moment, so that many readers cost one query.
 """
 
 from __future__ import annotations
@@ -82,17 +83,13 @@ class ArchiveReader:
         self._last_studies: tuple[float, StudyNames] | None = None
 
     def read(self) -> ArchiveReading:
-        """Return a reading that is at most `KEPT_SECONDS` old; one with a `problem` during an
-        outage.
-        """
+        """Return a reading at most `KEPT_SECONDS` old; during an outage, one with a `problem`."""
         with self._lock:
             self._last = self._kept(self._last, self._reading, ArchiveReading(problem=SILENT))
             return self._last[1]
 
     def studies(self) -> StudyNames:
-        """Return the names of all studies, at most `KEPT_SECONDS` old; with a `problem` during an
-        outage.
-        """
+        """Return the names of all studies, at most `KEPT_SECONDS` old, or the `problem`."""
         with self._lock:
             self._last_studies = self._kept(
                 self._last_studies, self._studies, StudyNames(problem=SILENT)

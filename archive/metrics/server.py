@@ -187,9 +187,7 @@ class ArchiveCollector(Collector):
         self._reader = reader
 
     def describe(self) -> list[Metric]:
-        """Return the metrics without values, so that the registration does not wait for the
-        database.
-        """
+        """Return the metrics without values: the registration does not wait for the database."""
         return [_up_metric(None), *_queue_metrics(_NOTHING), *_trainer_metrics(_NOTHING)]
 
     def collect(self) -> Iterator[Metric]:

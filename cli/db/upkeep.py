@@ -216,9 +216,10 @@ def _print_repaired(outcome: RepairOutcome) -> None:
     if outcome.replaced:
         print_message(f"the archive now has the content of {outcome.dump}")
     elif outcome.recoverable:
-        kinds = [
-            f"{len(ids)} {kind} records ({_some(ids)})" for kind, ids in outcome.recoverable.items()
-        ]
+        kinds = []
+        for kind, ids in outcome.recoverable.items():
+            kinds.append(f"{len(ids)} {kind} records ({_some(ids)})")
+
         print_message(f"archive load {outcome.dump} brings back {', '.join(kinds)}")
     elif outcome.dump is not None:
         print_message(f"the last automatic dump has nothing that the archive lacks: {outcome.dump}")
