@@ -18,13 +18,30 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from archive.agents.nearest import Neighbour
+from archive.agents.nearest import Neighbour, Similar
+from archive.cli.architecture.diff import DifferenceDocument
+from archive.cli.architecture.draw import ArchitecturePicture
+from archive.cli.architecture.proxies import ProxyList
+from archive.cli.db.upkeep import CollectionDocument
+from archive.cli.exchange.import_models import ModelImport
 from archive.cli.exit_codes import MEANINGS
+from archive.cli.launch.engines import FleetDocument
 from archive.cli.render import SCHEMA_VERSION
+from archive.cli.study.best import BestList
+from archive.cli.study.log import LogLine, StudyLog, TrialLogLine
+from archive.cli.trainer.status import TrainerList
+from archive.doctor import CheckList
+from archive.exchange.repair import RepairOutcome
+from archive.exchange.study_rows import ExportDocument, ExportLine
 from archive.launchers import registry as launchers
 from archive.launchers.base import LaunchedTrainer
 from archive.queries.catalogue import Parameter
 from archive.queries.results_of import EvaluationItem
+from archive.searches.call import SearchResult
+from archive.searches.comparison.standings import SearchComparison
+from archive.searches.comparison.suite import SuiteComparison
+from archive.store.studies.deletion import Deletion
+from archive.trainer.daemon.options import Tally
 from archive.trainer.datasets.splits import Scaling
 from archive.trainer.export.trained import ModelInput, ModelOutput
 from archive.trainer.storage.garbage_collection import ClearedHistory
@@ -90,14 +107,11 @@ LIBRARY = {shape.__name__: shape for shape in _LAZY}
 """Dataclasses of the library that commands import only where they run."""
 
 
-_COMMANDS: dict[str, tuple[str, ...]] = {
-    "search": ("archive.searches.call:SearchResult",),
-    "trainer start": ("archive.trainer.daemon.options:Tally",),
-    "trainer status": ("archive.cli.trainer.status:TrainerList",),
-    **{
-        f"launch {name}": ("archive.cli.launch.engines:FleetDocument",)
-        for name in launchers.names()
-    },
+_COMMANDS: dict[str, tuple[type | str, ...]] = {
+    "search": (SearchResult,),
+    "trainer start": (Tally,),
+    "trainer status": (TrainerList,),
+    **{f"launch {name}": (FleetDocument,) for name in launchers.names()},
     "launch list": ("archive.cli.launch.command:FleetList",),
     "launch stop": ("archive.cli.launch.command:StoppedFleets",),
     "query run": ("archive.cli.query:QueryDocument",),
@@ -105,13 +119,13 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
     "query show": ("archive.cli.query:SavedQueryText",),
     "study list": ("archive.cli.study.command:StudyList",),
     "study show": ("archive.cli.study.command:StudyDocument",),
-    "study best": ("archive.cli.study.best:BestList",),
-    "study log": ("archive.cli.study.log:StudyLog",),
-    "study log --follow": ("archive.cli.study.log:LogLine", "archive.cli.study.log:TrialLogLine"),
-    "study delete": ("archive.store.studies.deletion:Deletion",),
+    "study best": (BestList,),
+    "study log": (StudyLog,),
+    "study log --follow": (LogLine, TrialLogLine),
+    "study delete": (Deletion,),
     "study export": ("archive.cli.study.export:StudyExport",),
-    "study export --format json": ("archive.exchange.study_rows:ExportDocument",),
-    "study export --format jsonl": ("archive.exchange.study_rows:ExportLine",),
+    "study export --format json": (ExportDocument,),
+    "study export --format jsonl": (ExportLine,),
     "study plot": ("archive.cli.study.export:PlotFile",),
     "report": ("archive.cli.study.export:ReportFile",),
     "proposal show": ("archive.cli.proposal:ProposalDocument",),
@@ -119,11 +133,11 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
     "proposal retry": ("archive.cli.proposal:ChangedList",),
     "weights export": ("archive.cli.weights:ExportedModel",),
     "arch show": ("archive.cli.architecture.command:ArchitectureDocument",),
-    "arch proxies": ("archive.cli.architecture.proxies:ProxyList",),
-    "arch draw": ("archive.cli.architecture.draw:ArchitecturePicture",),
-    "arch diff": ("archive.cli.architecture.diff:DifferenceDocument",),
+    "arch proxies": (ProxyList,),
+    "arch draw": (ArchitecturePicture,),
+    "arch diff": (DifferenceDocument,),
     "arch distance": ("archive.cli.architecture.command:DistanceList",),
-    "arch nearest": ("archive.agents.nearest:Similar",),
+    "arch nearest": (Similar,),
     "agents": ("archive.cli.catalogues:AgentList",),
     "agents NAME": ("archive.cli.catalogues:AgentDocument",),
     "tasks": ("archive.cli.training_catalogues:TaskList",),
@@ -141,34 +155,37 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
     "import nasbench101": ("archive.cli.exchange.imports:ImportDocument",),
     "import nasbench201": ("archive.cli.exchange.imports:ImportDocument",),
     "import optuna": ("archive.cli.exchange.imports:StudyImport",),
-    "import model": ("archive.cli.exchange.import_models:ModelImport",),
-    "import onnx": ("archive.cli.exchange.import_models:ModelImport",),
+    "import model": (ModelImport,),
+    "import onnx": (ModelImport,),
     "bench machine": ("archive.cli.bench.command:MachineFigures",),
     "bench search": (
-        "archive.searches.comparison.standings:SearchComparison",
-        "archive.searches.comparison.suite:SuiteComparison",
+        SearchComparison,
+        SuiteComparison,
     ),
     "db start": ("archive.cli.db.command:ServerDocument",),
     "db stop": ("archive.cli.db.command:ServerStop",),
     "db status": ("archive.cli.db.command:ServerDocument",),
-    "db gc": ("archive.cli.db.upkeep:CollectionDocument",),
-    "db repair": ("archive.exchange.repair:RepairOutcome",),
-    "doctor": ("archive.doctor:CheckList",),
+    "db gc": (CollectionDocument,),
+    "db repair": (RepairOutcome,),
+    "doctor": (CheckList,),
 }
 
 
-def _load(paths: tuple[str, ...]) -> tuple[type, ...]:
-    """Import shapes by `module:name`, as the command line imports commands."""
-    shapes = []
-    for path in paths:
-        module, _, name = path.partition(":")
-        shapes.append(getattr(import_module(module), name))
+def _load(shapes: tuple[type | str, ...]) -> tuple[type, ...]:
+    """Return shapes; import those that are named, as the command line imports commands."""
+    loaded = []
+    for shape in shapes:
+        if isinstance(shape, str):
+            module, _, name = shape.partition(":")
+            shape = getattr(import_module(module), name)
 
-    return tuple(shapes)
+        loaded.append(shape)
+
+    return tuple(loaded)
 
 
 DOCUMENTS: Mapping[str, tuple[type, ...]] = MappingProxyType(
-    {command: _load(paths) for command, paths in _COMMANDS.items()}
+    {command: _load(shapes) for command, shapes in _COMMANDS.items()}
 )
 """Command, with an option where that changes the document, to the shape of the document.
 
