@@ -60,17 +60,15 @@ def options_of(launcher: type[Launcher]) -> dict[str, LaunchOption]:
     fields: Collection[dataclasses.Field[Any]] = getattr(
         launcher, "__dataclass_fields__", {}
     ).values()
-    return {
-        field.name: LaunchOption(
-            field.name,
-            field.metadata["kind"],
-            field.metadata["help"],
-            field.default,
-            field.metadata["shown"],
-        )
-        for field in fields
-        if "kind" in field.metadata
-    }
+    options = {}
+    for field in fields:
+        about = field.metadata
+        if "kind" in about:
+            options[field.name] = LaunchOption(
+                field.name, about["kind"], about["help"], field.default, about["shown"]
+            )
+
+    return options
 
 
 def values(launcher: Launcher) -> dict[str, Any]:

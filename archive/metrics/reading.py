@@ -121,9 +121,15 @@ class ArchiveReader:
             return ArchiveReading(problem=_problem(error))
 
         # A program that asks and tells counts while it evaluates.
-        serving = [one for one in statuses if (one.trainer or one.trials) and one.state != "left"]
-        trainers: Counter[str] = Counter(one.state for one in serving)
-        slots = sum(status.slots or 0 for status in statuses if status.alive)
+        trainers: Counter[str] = Counter()
+        slots = 0
+        for status in statuses:
+            if (status.trainer or status.trials) and status.state != "left":
+                trainers[status.state] += 1
+
+            if status.alive:
+                slots += status.slots or 0
+
         return ArchiveReading(depths, trainers, slots)
 
     def _studies(self) -> StudyNames:

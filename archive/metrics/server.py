@@ -137,11 +137,13 @@ def _queue(reader: ArchiveReader, query: str) -> tuple[HTTPStatus, dict[str, Any
                 "error": str(UnknownNameError("study", unknown[0], known.names))
             }
 
-    depths = [
-        depth for study, depth in reading.depths.items() if studies is None or study in studies
-    ]
-    waiting = sum(depth.waiting for depth in depths)
-    running = sum(depth.running for depth in depths)
+    waiting = 0
+    running = 0
+    for study, depth in reading.depths.items():
+        if studies is None or study in studies:
+            waiting += depth.waiting
+            running += depth.running
+
     return HTTPStatus.OK, {"waiting": waiting, "running": running, "open": waiting + running}
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,7 +43,8 @@ COLUMNS = (
     "hardware",
     "seed",
     *(METRIC + name for name in COSTS),
-    *(f"network_{name}" for name in ("params", "flops")),
+    "network_params",
+    "network_flops",
 )
 UNSHOWN = ("host", "ended", "resumed", "inherited", "latency", "hyperparameters", "weights")
 """Entries of an environment that name a machine of the reader's colleagues, or differ with each
@@ -125,7 +127,7 @@ def contents(archive: Archive, name: str, *, top: int, rows: int) -> StudyReport
         None if estimates is None else estimates.ranked[0],
         tuple(_choose_rows(results, ranking.tolist(), rows)),
         environment(results),
-        tuple((row["reason"], row["count"]) for row in failures),
+        tuple(map(itemgetter("reason", "count"), failures)),
         tuple(commands(results.study, archive.studies.sources(name), best, saved)),
     )
 

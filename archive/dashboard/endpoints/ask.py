@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from archive.dashboard.endpoints.inputs import archive_of, body, options_of, text_of
-from archive.dashboard.wire import json_response
+from archive.dashboard.wire import json_response, select_attributes
 from archive.database.user_query import QueryResult
 from archive.errors import ReadOnlyError, UnknownStatementError, UsageError
 from archive.queries import catalogue, saved
@@ -32,20 +32,12 @@ _running = BoundedSemaphore(AT_ONCE)
 
 
 def _catalogue(request: Request) -> Response:
-    queries = [catalogue.get(name) for name in catalogue.names()]
-    return json_response(
-        {
-            "queries": [
-                {
-                    "name": query.name,
-                    "summary": query.summary,
-                    "cypher": query.cypher,
-                    "parameters": [vars(parameter) for parameter in query.parameters.values()],
-                }
-                for query in queries
-            ]
-        }
-    )
+    queries: list[dict[str, Any]] = []
+    for query in map(catalogue.get, catalogue.names()):
+        about = select_attributes(query, "name", "summary", "cypher")
+        queries.append({**about, "parameters": list(map(vars, query.parameters.values()))})
+
+    return json_response({"queries": queries})
 
 
 async def _query(request: Request) -> Response:

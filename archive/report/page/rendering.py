@@ -107,9 +107,12 @@ def _digest(text: str) -> str:
 def _estimate(recommendation: Recommendation, better: float) -> str:
     """Return a recommended network with the estimate of its value, in words."""
     counted = f"{len(recommendation.evaluations)} evaluation{'s' if len(recommendation.evaluations) > 1 else ''}"
-    ends = sorted(
-        better * end for end in (recommendation.low, recommendation.high) if end is not None
-    )
+    ends = []
+    for end in (recommendation.low, recommendation.high):
+        if end is not None:
+            ends.append(better * end)
+
+    ends.sort()
     within = f", 95 %: {ends[0]:.6g} to {ends[1]:.6g}" if ends else ""
     return f"{recommendation.architecture.key[:8]}, expected {better * recommendation.score:.6g}{within} ({counted})"
 
