@@ -3,8 +3,8 @@
 Configurations have conditional parameters of a multi-layer perceptron and of its training:
 
 Swersky, Duvenaud, Snoek, Hutter, Osborne: Raiders of the Lost Architecture (2014). The parameters
-are defined in `archive.spaces.conditional.perceptrons`, for networks of a space and for the
-trainer's hyperparameters:
+are defined here for networks of a space and for the trainer's hyperparameters, as an
+`archive.parameters` space:
 
 | parameter                          | exists          | meaning                                                     |
 |------------------------------------|-----------------|-------------------------------------------------------------|
@@ -19,7 +19,7 @@ trainer's hyperparameters:
 by the protocol. An agent does not know the protocol's values, so that these parameters count as
 absent, which the kernel allows.
 
-Codes are from `Conditional.encode`: in [0, 1] for numbers, the position of a choice, NaN for
+Codes are from `ParameterSpace.encode`: in [0, 1] for numbers, the position of a choice, NaN for
 absent parameters.
 """
 
@@ -37,8 +37,11 @@ from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.operations import MLP
 from archive.errors import UsageError
+from archive.parameters.declaration import Declaration, choice, integer, real
+from archive.parameters.domains import Choice
+from archive.parameters.parameter_space import ParameterSpace
+from archive.parameters.ranges import Integer
 from archive.spaces.base import Space
-from archive.spaces.conditional import Categorical, Conditional, Parameter, Real, When
 from archive.spaces.decisions import ABSENT, Decision, Decisions, Vector
 from archive.spaces.layerwise import chain
 from archive.spaces.limits import Limits
@@ -160,7 +163,7 @@ class Perceptrons:
         shallowest = 0 if space.contains(chain(space.name, [Layer("linear")])) else 1
         # Input, decision and output are layers, too.
         self.depths = (shallowest, min(DEEPEST, limits.max_layers - 3))
-        self.parameters = Conditional(list(self._parameters(limits)))
+        self.parameters = ParameterSpace(self._declare(limits))
         kinds = []
         layers = []
         for name in self.parameters.names:
@@ -176,7 +179,7 @@ class Perceptrons:
             [kind.startswith(("learning_rate", "norm", "dropout")) for kind in self.kinds]
         )
         self.categorical = np.array(
-            [isinstance(parameter, Categorical) for parameter in self.parameters.parameters]
+            [isinstance(parameter.domain, Choice) for parameter in self.parameters.parameters]
         )
 
     def encode(
@@ -214,7 +217,7 @@ class Perceptrons:
                 # either.
                 return None
 
-            codes[self._at[name]] = parameter.encode(value)
+            codes[self._at[name]] = parameter.domain.encode(value)
 
         return codes
 
@@ -280,14 +283,14 @@ class Perceptrons:
                 places.append(place)
 
         for change in range(1, 33):
-            for choice in places:
-                units = self.parameters.parameters[choice]
-                assert isinstance(units, Real)
+            for column in places:
+                units = self.parameters.parameters[column].domain
+                assert isinstance(units, Integer), "units are whole numbers"
                 for signed in (change, -change):
-                    value = float(units.decode(codes[choice])) + signed
+                    value = float(units.decode(codes[column])) + signed
                     if units.low <= value <= units.high:
                         other = codes.copy()
-                        other[choice] = units.encode(value)
+                        other[column] = units.encode(value)
                         yield other
 
     def _hidden(self, architecture: Architecture) -> Sequence[Layer] | None:
@@ -301,38 +304,42 @@ class Perceptrons:
         inside = self.depths[0] <= len(hidden) <= self.depths[1]
         return hidden if inside and all(layer.op in self.activations for layer in hidden) else None
 
-    def _parameters(self, limits: Limits) -> Iterator[Parameter]:
-        trained = When("training", one_of=(OWN,))
-        yield Real("depth", 0, self.depths[1], integer=True)
-        yield Categorical("training", (PROTOCOL, OWN))
-        yield Real("dropout_input", *_DROPOUT, when=(trained,))
-        yield Real("learning_rate_output", *_RATES, log=True, when=(trained,))
-        yield Real("norm_output", *_NORMS, log=True, when=(trained,))
+    def _declare(self, limits: Limits) -> dict[str, Declaration]:
+        """Return the parameters by name, in the order of the codes."""
+        if self.depths[1] < 1:
+            raise UsageError("arc needs room for a hidden layer, got max_layers below 4")
+
+        trained = f"training == '{OWN}'"
+        declared = {
+            "depth": integer(0, self.depths[1]),
+            "training": choice((PROTOCOL, OWN)),
+            "dropout_input": real(*_DROPOUT, when=trained),
+            "learning_rate_output": real(*_RATES, log=True, when=trained),
+            "norm_output": real(*_NORMS, log=True, when=trained),
+        }
         for layer in range(1, self.depths[1] + 1):
-            when = When("depth", at_least=layer)
-            yield Real(f"learning_rate_{layer}", *_RATES, log=True, when=(trained, when))
-            yield Real(f"norm_{layer}", *_NORMS, log=True, when=(trained, when))
-            yield Real(f"dropout_{layer}", *_DROPOUT, when=(trained, when))
+            exists = f"depth >= {layer}"
+            both = f"{trained} and {exists}"
+            declared[f"learning_rate_{layer}"] = real(*_RATES, log=True, when=both)
+            declared[f"norm_{layer}"] = real(*_NORMS, log=True, when=both)
+            declared[f"dropout_{layer}"] = real(*_DROPOUT, when=both)
             if limits.min_units < limits.max_units:
-                yield Real(
-                    f"units_{layer}", limits.min_units, limits.max_units, True, True, (when,)
+                declared[f"units_{layer}"] = integer(
+                    limits.min_units, limits.max_units, log=True, when=exists
                 )
 
             if len(self.activations) > 1:
-                yield Categorical(f"activation_{layer}", self.activations, (when,))
+                declared[f"activation_{layer}"] = choice(self.activations, when=exists)
+
+        return declared
 
     def _value(self, codes: Array, name: str) -> Any:
         if name not in self._at:
             # The parameter has one value.
             return self.activations[0] if name.startswith("activation") else self._only_units
 
-        parameter = self.parameters.parameters[self._at[name]]
-        code = codes[self._at[name]]
-        return (
-            parameter.choices[int(code)]
-            if isinstance(parameter, Categorical)
-            else parameter.decode(float(code))
-        )
+        domain = self.parameters.parameters[self._at[name]].domain
+        return domain.decode(float(codes[self._at[name]]))
 
     @property
     def _only_units(self) -> int:
@@ -347,8 +354,8 @@ class Perceptrons:
     def _draw(self, m: int, rng: np.random.Generator) -> Array:
         codes = rng.random((m, len(self._at)))
         for column, parameter in enumerate(self.parameters.parameters):
-            if isinstance(parameter, Categorical):
-                codes[:, column] = np.floor(codes[:, column] * len(parameter.choices))
+            if isinstance(parameter.domain, Choice):
+                codes[:, column] = np.floor(codes[:, column] * parameter.domain.size)
 
         codes[:, self._at["training"]] = rng.random(m) >= _BY_PROTOCOL
         depths = rng.integers(self.depths[0], self.depths[1], m, endpoint=True)

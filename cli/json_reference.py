@@ -35,7 +35,7 @@ from archive.exchange.repair import RepairOutcome
 from archive.exchange.study_rows import ExportDocument, ExportLine
 from archive.launchers import registry as launchers
 from archive.launchers.base import LaunchedTrainer
-from archive.queries.catalogue import Parameter
+from archive.queries.catalogue import SavedQueryParameter
 from archive.queries.results_of import EvaluationItem
 from archive.searches.call import SearchResult
 from archive.searches.comparison.standings import SearchComparison
@@ -84,7 +84,7 @@ TITLES = {
     "ClearedHistory": "HistoryItem",
     "LaunchedTrainer": "LaunchedItem",
     "Neighbour": "NeighbourItem",
-    "Parameter": "ParameterItem",
+    "SavedQueryParameter": "ParameterItem",
     "RecipeVersion": "RecipeVersionItem",
     "Regret": "RegretItem",
     "RunningTrial": "TrialItem",
@@ -100,7 +100,7 @@ _LAZY = (
     ModelInput,
     ModelOutput,
     Neighbour,
-    Parameter,
+    SavedQueryParameter,
     Scaling,
 )
 LIBRARY = {shape.__name__: shape for shape in _LAZY}

@@ -35,7 +35,7 @@ from archive.settings import load
 if TYPE_CHECKING:
     from archive.api import Archive
     from archive.database.user_query import QueryResult
-    from archive.queries.catalogue import Parameter
+    from archive.queries.catalogue import SavedQueryParameter
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class SavedQueryItem:
 
     name: str
     summary: str
-    parameters: list[Parameter]
+    parameters: list[SavedQueryParameter]
 
 
 @dataclass(frozen=True)

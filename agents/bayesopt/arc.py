@@ -33,7 +33,6 @@ from archive.argument_checks import require_at_least
 from archive.errors import UnknownNameError
 from archive.kernels.covariance.arc import ArcKernel, CodeKernel, LinearKernel, PaddedKernel
 from archive.spaces.base import Space
-from archive.spaces.conditional import Categorical
 
 Posteriors = Callable[[Array], Posterior]
 
@@ -224,16 +223,12 @@ class Arc(Agent):
         return learn(kernel, codes, values, self._schedule, rng)
 
     def _kernel(self, seed: int) -> CodeKernel:
-        parameters = self._domain.parameters.parameters
-        choices = [
-            len(parameter.choices) if isinstance(parameter, Categorical) else 0
-            for parameter in parameters
-        ]
+        choices = self._domain.parameters.option_counts
         kinds = list(dict.fromkeys(self._domain.kinds))
         groups = (
             [kinds.index(kind) for kind in self._domain.kinds]
             if self._tied
-            else list(range(len(parameters)))
+            else list(range(len(choices)))
         )
         if self.model == "arc":
             return ArcKernel(groups, choices)

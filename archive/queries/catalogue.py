@@ -29,7 +29,7 @@ _PARAMETER = re.compile(
 
 
 @dataclass(frozen=True)
-class Parameter:
+class SavedQueryParameter:
     """A parameter of a saved query.
 
     Attributes:
@@ -60,7 +60,7 @@ class SavedQuery:
 
     name: str
     summary: str
-    parameters: Mapping[str, Parameter]
+    parameters: Mapping[str, SavedQueryParameter]
     cypher: str
 
     def after(self, mark: str) -> str:
@@ -145,7 +145,7 @@ def _type(value: Any) -> str:
     return kinds.get(type(value), f"a {type(value).__name__}")
 
 
-def _parameter(line: str) -> Parameter:
+def _parameter(line: str) -> SavedQueryParameter:
     match = _PARAMETER.fullmatch(line)
     if match is None:
         raise UsageError(
@@ -155,4 +155,6 @@ def _parameter(line: str) -> Parameter:
     default = None if match["default"] is None else json.loads(match["default"])
     # Null has no type, and text is true in Python, also the text False.
     of_values = match["type"] or (None if default is None else _type(default))
-    return Parameter(match[1], match["help"], match["default"] is None, default, of_values)
+    return SavedQueryParameter(
+        match[1], match["help"], match["default"] is None, default, of_values
+    )

@@ -5,7 +5,7 @@ have no numbers.
 
 | symbol  | meaning                                                                                | shape      |
 |---------|----------------------------------------------------------------------------------------|------------|
-| x       | codes (`archive.spaces.conditional`), NaN where a parameter does not exist             | (n, D)     |
+| x       | codes (`archive.parameters.parameter_space`), NaN where a parameter does not exist     | (n, D)     |
 | delta_i | whether parameter i exists in a configuration                                          | bool       |
 | group   | parameters that share hyperparameters: one kind, or one parameter each                | (D,)       |
 | omega_i | weight of the existence of parameter i, > 0                                            | (G,)       |

@@ -24,7 +24,6 @@ from archive.architecture.graph import Architecture, Layer
 from archive.errors import UnknownNameError, UsageError
 from archive.kernels.covariance.arc import ArcKernel, LinearKernel, PaddedKernel
 from archive.queue.proposals import Result
-from archive.spaces.conditional import Categorical
 from archive.spaces.layerwise import chain
 from archive.store.records import Study
 from archive.trainer.fit.hyperparameters import Hyperparameters
@@ -43,10 +42,7 @@ def rng(seed=0):
 
 
 def choices(domain):
-    return [
-        len(one.choices) if isinstance(one, Categorical) else 0
-        for one in domain.parameters.parameters
-    ]
+    return domain.parameters.option_counts
 
 
 def network(*units, op="relu"):

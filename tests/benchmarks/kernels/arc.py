@@ -17,7 +17,10 @@ from archive.architecture.graph import Architecture
 from archive.benchmarks.measurement import Figure
 from archive.kernels.covariance.arc import ArcKernel
 from archive.kernels.features.arc import ArcFeatures, places
-from archive.spaces.conditional import Categorical, Conditional, Configuration, Value, perceptrons
+from archive.parameters.domains import Choice, Value
+from archive.parameters.leaves import Configuration
+from archive.parameters.parameter_space import ParameterSpace
+from tests.benchmarks.kernels.perceptrons import perceptrons
 from tests.benchmarks.kernels.samples import SPACES, best_seconds, draw
 
 DIFFERENCE = "<= 1e-9"
@@ -44,7 +47,7 @@ def _configurations(count: int, rng: np.random.Generator, pairs: int) -> list[Fi
     sample = [space.sample(rng) for _ in range(count)]
     omega = rng.uniform(0.1, 2.0, len(space.parameters))
     rho = rng.uniform(0.05, 1.0, len(space.parameters))
-    choices = [len(one.choices) if isinstance(one, Categorical) else 0 for one in space.parameters]
+    choices = space.option_counts
     kernel = ArcKernel(range(len(choices)), choices)
     theta = np.log(np.concatenate([[1.0], omega, rho]))
     prepared = kernel.prepare(space.encode(sample))
@@ -85,7 +88,7 @@ def _architectures(name: str, count: int, rng: np.random.Generator, pairs: int) 
 
 
 def naive_covariance(
-    space: Conditional,
+    space: ParameterSpace,
     first: Configuration,
     second: Configuration,
     omega: list[float],
@@ -105,8 +108,8 @@ def naive_covariance(
         else:
             apart = (
                 0.5 * (x != y)
-                if isinstance(parameter, Categorical)
-                else parameter.encode(x) - parameter.encode(y)
+                if isinstance(parameter.domain, Choice)
+                else parameter.domain.encode(x) - parameter.domain.encode(y)
             )
             total += 4 * w * w * math.sin(math.pi * r * apart / 2) ** 2
 

@@ -4,34 +4,28 @@ semi-definiteness."""
 from __future__ import annotations
 
 import math
-import pickle
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archive.errors import SettingsError, UnknownNameError, UsageError
 from archive.kernels.covariance.arc import ArcKernel
-from archive.spaces.conditional import Categorical, Conditional, Real, When, perceptrons
+from archive.parameters.declaration import choice, integer, real
+from archive.parameters.domains import Choice
+from archive.parameters.parameter_space import ParameterSpace
+from tests.benchmarks.kernels.perceptrons import perceptrons
 
 # Two layers' worth of the paper's example, with a choice and a parameter two conditions deep.
-SPACE = Conditional(
-    [
-        Real("depth", 1, 3, integer=True),
-        Real("x1", -1.0, 3.0),
-        Real("x2", 1e-4, 1.0, log=True, when=(When("depth", at_least=2),)),
-        Categorical("optimiser", ("sgd", "adam", "rmsprop")),
-        Real("momentum", 0.0, 1.0, when=(When("optimiser", one_of=("sgd", "rmsprop")),)),
-        Categorical(
-            "nesterov",
-            (True, False),
-            when=(When("momentum", at_least=0.5), When("depth", at_least=2)),
-        ),
-    ]
+SPACE = ParameterSpace(
+    depth=integer(1, 3),
+    x1=real(-1.0, 3.0),
+    x2=real(1e-4, 1.0, log=True, when="depth >= 2"),
+    optimiser=choice(("sgd", "adam", "rmsprop")),
+    momentum=real(0.0, 1.0, when="optimiser in ['sgd', 'rmsprop']"),
+    nesterov=choice((True, False), when="momentum >= 0.5 and depth >= 2"),
 )
 D = len(SPACE.parameters)
-CHOICES = [len(one.choices) if isinstance(one, Categorical) else 0 for one in SPACE.parameters]
+CHOICES = SPACE.option_counts
 KERNEL = ArcKernel(range(D), CHOICES)
 seeds = st.integers(0, 2**32 - 1)
 
@@ -56,13 +50,12 @@ def by_the_paper(first: dict, second: dict, omega: np.ndarray, rho: np.ndarray) 
         if (name in one) != (name in two):
             total += w**2
         elif name in one:
-            if isinstance(parameter, Categorical):
+            domain = parameter.domain
+            if isinstance(domain, Choice):
                 t = 0.5 * (one[name] != two[name])
             else:
-                scale = math.log if parameter.log else float
-                t = (scale(one[name]) - scale(two[name])) / (
-                    scale(parameter.high) - scale(parameter.low)
-                )
+                scale = math.log if domain.log else float
+                t = (scale(one[name]) - scale(two[name])) / (scale(domain.high) - scale(domain.low))
 
             total += (w * math.sqrt(2) * math.sqrt(1 - math.cos(math.pi * r * t))) ** 2
 
@@ -95,7 +88,7 @@ def test_covariance_is_matern_at_the_papers_distance(seed):
 def with_ghosts(sample: list[dict], seed: int) -> list[dict]:
     """The configurations, with values for every parameter that they do not have."""
     rng = np.random.default_rng(seed)
-    return [{**{p.name: p.sample(rng) for p in SPACE.parameters}, **one} for one in sample]
+    return [{**{p.name: p.domain.sample(rng) for p in SPACE.parameters}, **one} for one in sample]
 
 
 @given(seeds)
@@ -150,109 +143,3 @@ def test_the_paper_s_space_and_its_size():
         assert space.existing(one) == one
 
     assert depths == set(range(6))
-
-
-@given(seeds)
-def test_mutation_changes_one_parameter_and_what_hangs_on_it(seed):
-    rng = np.random.default_rng(seed)
-    parent = SPACE.sample(rng)
-    child = SPACE.mutate(parent, rng)
-    assert SPACE.existing(child) == child
-    changed = [name for name in parent if name in child and parent[name] != child[name]]
-    assert len(changed) <= 1
-    if not changed:
-        assert child == parent
-
-
-def test_values_survive_the_scale_they_are_drawn_on():
-    units = Real("units", 8, 1024, log=True, integer=True)
-    rng = np.random.default_rng(3)
-    drawn = [units.sample(rng) for _ in range(300)]
-    assert all(isinstance(value, int) and 8 <= value <= 1024 for value in drawn)
-    # Half of the draws on a log scale lie below the geometric mean.
-    assert 120 < sum(value < 91 for value in drawn) < 180
-    assert units.decode(units.encode(512)) == 512
-    assert [units.decode(0.0), units.decode(1.0)] == [8, 1024]
-
-
-def test_travels():
-    again = pickle.loads(pickle.dumps(SPACE))
-    assert again == SPACE
-    assert hash(again) == hash(SPACE)
-    assert again != perceptrons()
-
-
-@pytest.mark.parametrize(
-    ("configuration", "error", "reason"),
-    [
-        (
-            {"depth": 1, "x1": 0.0},
-            UsageError,
-            "optimiser exists in this configuration and needs a value",
-        ),
-        (
-            {"depth": 1, "x1": 5.0, "optimiser": "adam"},
-            UsageError,
-            r"x1 must be in \[-1, 3\], "
-            r"got 5.0",
-        ),
-        ({"depth": 1, "x1": math.nan, "optimiser": "adam"}, UsageError, "x1 must be in"),
-        (
-            {"depth": 1.5, "x1": 0.0, "optimiser": "adam"},
-            UsageError,
-            "depth must be a whole number, got 1.5",
-        ),
-        ({"depth": "2", "x1": 0.0, "optimiser": "adam"}, UsageError, "depth must be in"),
-        (
-            {"depth": 1, "x1": 0.0, "optimiser": "lbfgs"},
-            UsageError,
-            "optimiser must be one of sgd, adam, rmsprop",
-        ),
-        (
-            {"depht": 1, "x1": 0.0, "optimiser": "adam"},
-            UnknownNameError,
-            "unknown parameter 'depht': did you mean dep",
-        ),
-    ],
-)
-def test_configurations_that_are_none_are_refused(configuration, error, reason):
-    with pytest.raises(error, match=reason):
-        SPACE.encode([configuration])
-
-
-@pytest.mark.parametrize(
-    ("call", "reason"),
-    [
-        (lambda: Conditional([]), "parameters must be one or more"),
-        (lambda: Conditional([Real("a", 0, 1), Real("a", 0, 1)]), "the parameter a is given twice"),
-        (
-            lambda: Conditional([Real("a", 0, 1, when=(When("b", at_least=1),))]),
-            "a depends on b, which must be",
-        ),
-        (
-            lambda: Conditional([Real("a", 0, 1, when=(When("a", at_least=1),))]),
-            "a depends on a, which must be",
-        ),
-        (
-            lambda: Conditional(
-                [Categorical("c", ("x", "y")), Real("a", 0, 1, when=(When("c", at_least=1),))]
-            ),
-            "its choices have no order",
-        ),
-        (
-            lambda: Conditional(
-                [Categorical("c", ("x", "y")), Real("a", 0, 1, when=(When("c", one_of=("z",)),))]
-            ),
-            "depends on c = 'z', which is no choice",
-        ),
-        (lambda: Real("a", 1, 1), "a needs finite bounds low < high, got 1 and 1"),
-        (lambda: Real("a", 0, 1, log=True), "needs low > 0, got 0"),
-        (lambda: Real("a", 0, 1.5, integer=True), "a needs whole bounds"),
-        (lambda: Categorical("c", ("x",)), "c needs two or more distinct choices"),
-        (lambda: When("a"), "a condition needs at_least or one_of"),
-        (lambda: perceptrons(0), "max_depth must be >= 1, got 0"),
-    ],
-)
-def test_parameters_that_make_no_space_are_refused(call, reason):
-    with pytest.raises(SettingsError, match=reason):
-        call()
