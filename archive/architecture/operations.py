@@ -163,6 +163,7 @@ _elsewhere = Registry(
         "choices": "archive.architecture.choice_operations:CHOICES",
         "darts": "archive.architecture.genotypes.operations:DARTS",
         "nasnet": "archive.architecture.genotypes.operations:NASNET",
+        "parameters": "archive.architecture.parameter_operations:PARAMETERS",
         "torch": "archive.architecture.aten.vocabulary:TORCH",
     },
 )

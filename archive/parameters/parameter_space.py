@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 
 from archive.errors import SettingsError, UnknownNameError, UsageError
 from archive.parameters import declaration, nesting
-from archive.parameters.declaration import declarations
-from archive.parameters.domains import Choice, Domain, Value, json_text
-from archive.parameters.expressions import ConstantComparison, Expression, ExpressionError
+from archive.parameters.comparisons import check_comparisons
+from archive.parameters.declaration import NO_DEFAULT, declarations
+from archive.parameters.domains import Choice, Value, json_text
+from archive.parameters.expressions import Expression, ExpressionError
 from archive.parameters.leaves import (
     Configuration,
     DeclarationError,
@@ -36,8 +37,7 @@ from archive.parameters.leaves import (
     sort,
 )
 from archive.parameters.parser import parse
-from archive.parameters.ranges import Integer, Real
-from archive.values import brief, counted, is_number
+from archive.values import brief, counted
 
 Codes = NDArray[np.float64]
 
@@ -92,7 +92,7 @@ class ParameterSpace:
         self._by_name = {parameter.name: parameter for parameter in self.parameters}
         resolve = partial(resolve_flat, set(self._by_name))
         self.constraints = tuple(parse(text, resolve) for text in constraints)
-        self._check_comparisons()
+        check_comparisons(self._by_name, self.constraints)
         self._check_constraints()
 
     def __eq__(self, other: object) -> bool:
@@ -344,6 +344,27 @@ class ParameterSpace:
         """Number of configurations, conditions and constraints aside; inf with a real."""
         return math.prod(parameter.domain.size for parameter in self.parameters)
 
+    @cached_property
+    def has_expectations(self) -> bool:
+        """Whether a parameter has a default or a prior."""
+        for parameter in self.parameters:
+            if parameter.default is not NO_DEFAULT or parameter.prior is not None:
+                return True
+
+        return False
+
+    def every(self) -> Iterator[dict[str, Value]]:
+        """Yield every configuration once; all domains must be finite.
+
+        The values of the last parameter change fastest.
+        """
+        seen: set[str] = set()
+        for values in _combinations(self.parameters):
+            text = json_text(values)
+            if text not in seen and self.allows(values):
+                seen.add(text)
+                yield values
+
     def _fill(self, values: Configuration, make: Any) -> dict[str, Value]:
         """Return the values of all existing parameters, those that are not given made."""
         filled: dict[str, Value] = {}
@@ -397,26 +418,6 @@ class ParameterSpace:
                     names += condition.names
 
         return reached
-
-    def _check_comparisons(self) -> None:
-        """Refuse comparisons with values that a parameter never has."""
-        for parameter in self.parameters:
-            for condition in parameter.conditions:
-                for comparison in condition.comparisons:
-                    self._check_comparison(condition, comparison)
-
-        for constraint in self.constraints:
-            for comparison in constraint.comparisons:
-                self._check_comparison(constraint, comparison)
-
-    def _check_comparison(self, expression: Expression, comparison: ConstantComparison) -> None:
-        domain = self._by_name[comparison.name].domain
-        for value in comparison.values:
-            fault = _fault_of_comparison(domain, value, comparison.ordered)
-            if fault:
-                raise ExpressionError(
-                    expression.text, f"{comparison.name} {fault}", comparison.column
-                )
 
     def _check_constraints(self) -> None:
         """Refuse constraints that no configuration meets."""
@@ -477,20 +478,3 @@ def _draw_prior(parameter: Parameter, rng: np.random.Generator) -> Value:
 
     width = declaration.CONFIDENCES[parameter.prior.confidence]
     return parameter.domain.sample_near(parameter.prior.value, width, rng)
-
-
-def _fault_of_comparison(domain: Domain, value: Value, ordered: bool) -> str:
-    """Return why a comparison with a value makes no sense; empty where it does."""
-    if isinstance(domain, Integer | Real):
-        return "" if is_number(value) else f"is a number, and never {brief(value)}"
-
-    if isinstance(domain, Choice) and ordered:
-        numbers = all(map(is_number, domain.options))
-        return "" if numbers and is_number(value) else "has options without an order"
-
-    try:
-        domain.check(value)
-    except UsageError as error:
-        return str(error)
-
-    return ""

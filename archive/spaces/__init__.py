@@ -27,6 +27,7 @@ registry = Registry(
         "nasbench101": "archive.spaces.nasbench101:NasBench101",
         "nasbench201": "archive.spaces.nasbench201:NasBench201",
         "nasnet": "archive.spaces.darts.spaces:NasNet",
+        "parameters": "archive.spaces.parameters:Parameters",
         "torch": "archive.spaces.aten:Torch",
     },
 )

@@ -1,0 +1,241 @@
+"""The space `parameters`: configurations of a user's parameters, searched as networks are.
+
+Settings are the parameters and constraints of an `archive.parameters` space, as its `json()` gives
+them. A network is the graph of one configuration
+(`archive.architecture.parameter_operations`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, final
+
+import numpy as np
+
+from archive.architecture.graph import Architecture
+from archive.architecture.parameter_operations import NAME, configuration_of, network_of
+from archive.errors import InvalidArchitectureError, UsageError
+from archive.parameters.domains import json_text
+from archive.parameters.parameter_space import ParameterSpace
+from archive.spaces.base import Mutation, Space, check_space, draw_distinct, refuse_settings
+from archive.spaces.decisions import ABSENT, Decision, Decisions, Vector
+
+_POOL_SIZE = 10
+_MOST_LISTED = 20_000
+_MOST_CHOICES = 64
+"""Most values of a parameter that is a categorical decision."""
+
+EXAMPLE: list[list[Any]] = [
+    ["depth", {"kind": "integer", "low": 1, "high": 8}],
+    ["width", {"kind": "integer", "low": 8, "high": 512, "log": True}],
+    ["activation", {"kind": "choice", "options": ["relu", "gelu", "silu"]}],
+    ["learning_rate", {"kind": "real", "low": 1e-5, "high": 0.1, "log": True}],
+    [
+        "dropout",
+        {"kind": "real", "low": 0.0, "high": 0.8, "when": "depth >= 2"},
+    ],
+]
+"""Parameters of a perceptron with its training: the space without settings."""
+
+
+@final
+class Parameters(Space):
+    """Configurations of parameters with conditions and constraints.
+
+    Args:
+        parameters: Pairs of a name and a JSON object, as `ParameterSpace.json()` has them; or that
+            space. None means the parameters of a perceptron.
+        constraints: Texts that must not be false in a configuration.
+        **config: Refused.
+
+    Attributes:
+        parameters: The parameters and constraints.
+
+    Raises:
+        SettingsError: The parameters or the constraints are invalid.
+        UnknownNameError: There is another setting.
+    """
+
+    name = NAME
+
+    def __init__(
+        self, parameters: Any = None, constraints: Sequence[str] = (), **config: Any
+    ) -> None:
+        """Read the settings."""
+        refuse_settings(self.name, config)
+        if isinstance(parameters, ParameterSpace):
+            self.parameters = parameters
+        else:
+            document = {
+                "parameters": EXAMPLE if parameters is None else parameters,
+                "constraints": constraints,
+            }
+            self.parameters = ParameterSpace.from_json(document)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The parameters as pairs, and the constraints."""
+        return self.parameters.json()
+
+    def named(self, architecture: Architecture) -> dict[str, Any]:
+        """Return the values of a configuration by flat name, in the order of the space.
+
+        Raises:
+            InvalidArchitectureError: The architecture is no member.
+        """
+        check_space(self.name, architecture)
+        try:
+            return self.parameters.check(configuration_of(architecture))
+        except InvalidArchitectureError:
+            raise
+        except UsageError as error:
+            raise InvalidArchitectureError(str(error)) from None
+
+    def of_names(self, names: Mapping[str, Any]) -> Architecture:
+        """Return the network of a configuration, the inverse of `named`.
+
+        Args:
+            names: Values by flat name, or a tree as `ParameterSpace.nested` returns it.
+
+        Raises:
+            InvalidArchitectureError: The values are no configuration of the space.
+        """
+        try:
+            return network_of(self.parameters.check(self.parameters.flat(names)))
+        except UsageError as error:
+            raise InvalidArchitectureError(str(error)) from None
+
+    def validate(self, architecture: Architecture) -> None:
+        """Check that the architecture is a configuration of the space.
+
+        Raises:
+            InvalidArchitectureError: It is not; the message gives the reason.
+        """
+        self.named(architecture)
+
+    def initial_pool(self, rng: np.random.Generator | None = None) -> list[Architecture]:
+        """Return ten random configurations, parameters with a prior drawn from it.
+
+        Where a parameter has a default or a prior, the first configuration has these values.
+        """
+        generator = np.random.default_rng(0) if rng is None else rng
+        pool = draw_distinct(
+            lambda: network_of(self.parameters.sample(generator, prior=True)),
+            lambda network: network.functional_key,
+            _POOL_SIZE,
+        )
+        if self.parameters.has_expectations:
+            expected = self.parameters.complete({})
+            if self.parameters.allows(expected):
+                first = network_of(expected)
+                others = [
+                    network for network in pool if network.functional_key != first.functional_key
+                ]
+                pool = [first, *others][:_POOL_SIZE]
+
+        return pool
+
+    def sample(self, rng: np.random.Generator) -> Architecture:
+        """Draw each parameter uniformly on its scale, among configurations that are allowed."""
+        return network_of(self.parameters.sample(rng))
+
+    def mutate(self, architecture: Architecture, rng: np.random.Generator) -> Mutation:
+        """Change one parameter; those that begin to exist are drawn."""
+        before = self.named(architecture)
+        after = self.parameters.mutate(before, rng)
+        return Mutation(network_of(after), _changes(before, after))
+
+    def neighbours(self, architecture: Architecture) -> Iterator[Mutation]:
+        """Yield the configurations with a neighbouring value of one parameter."""
+        before = self.named(architecture)
+        for after in self.parameters.neighbours(before):
+            yield Mutation(network_of(after), _changes(before, after))
+
+    def members(self) -> Sequence[Architecture] | None:
+        """Return every configuration, of at most 20,000 combinations of values."""
+        if self.parameters.size > _MOST_LISTED:
+            return None
+
+        if "_members" not in vars(self):
+            self.__dict__["_members"] = tuple(map(network_of, self.parameters.every()))
+
+        members: tuple[Architecture, ...] = self.__dict__["_members"]
+        return members
+
+    def decisions(self) -> Decisions | None:
+        """Return the parameters as decisions; None if one has more than 64 values."""
+        sizes = [parameter.domain.size for parameter in self.parameters.parameters]
+        return ParameterDecisions(self) if max(sizes) <= _MOST_CHOICES else None
+
+
+@final
+class ParameterDecisions(Decisions):
+    """Parameters with few values as decisions; a choice is the JSON text of a value.
+
+    Args:
+        space: The space.
+    """
+
+    def __init__(self, space: Parameters) -> None:
+        """Name the decisions as the space does."""
+        super().__init__(space)
+        self._parameters = space.parameters
+        decisions = []
+        for parameter in self._parameters.parameters:
+            texts = tuple(map(json_text, parameter.domain.values()))
+            decisions.append(Decision(parameter.name, texts, parameter.domain.ordered))
+
+        self.decisions = tuple(decisions)
+        conditional = any(parameter.conditions for parameter in self._parameters.parameters)
+        self.roots = 1 if conditional else 0
+
+    def needed(self, prefix: Sequence[int]) -> bool:
+        """Return whether the conditions of the next parameter hold."""
+        parameter = self._parameters.parameters[len(prefix)]
+        return parameter.exists(self._values(prefix))
+
+    def encode(self, architecture: Architecture) -> Vector | None:
+        """Return the positions of the values, `ABSENT` where a parameter does not exist."""
+        if not self.space.contains(architecture):
+            return None
+
+        values = configuration_of(architecture)
+        vector = []
+        for parameter, decision in zip(self._parameters.parameters, self.decisions, strict=True):
+            if parameter.name in values:
+                vector.append(decision.choices.index(json_text(values[parameter.name])))
+            else:
+                vector.append(ABSENT)
+
+        return tuple(vector)
+
+    def build(self, vector: Vector) -> Architecture:
+        """Return the network of the values that exist.
+
+        Raises:
+            InvalidArchitectureError: They do not meet the constraints.
+        """
+        values = self._values(vector)
+        if not self._parameters.allows(values):
+            raise InvalidArchitectureError("the configuration does not meet the constraints")
+
+        return network_of(values)
+
+    def _values(self, vector: Sequence[int]) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        pairs = zip(self._parameters.parameters, vector, strict=False)
+        for parameter, position in pairs:
+            if position != ABSENT:
+                values[parameter.name] = parameter.domain.values()[position]
+
+        return values
+
+
+def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the name of the modification: the first parameter whose value changed."""
+    for name, value in after.items():
+        if name not in before or json_text(before[name]) != json_text(value):
+            return (f"set_{name}",)
+
+    removed = [f"unset_{name}" for name in before if name not in after]
+    return tuple(removed[:1])
