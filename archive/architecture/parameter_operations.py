@@ -5,10 +5,13 @@ name and its value. Two configurations are one network exactly if they have the 
 the same values, so that the archive answers what it knows of a configuration as it does for a
 network.
 
-    attribute   content
-    name        flat name of the parameter
-    value       its value, if that is true, false, a number or a text
-    json        JSON text of any other value: null, a list, an object
+| attribute  | content                                                                                |
+|------------|----------------------------------------------------------------------------------------|
+| `name`     | flat name of the parameter, such as `stage_2_op`                                       |
+| `path`     | its groups and its name, such as `stage.2.op`; only of a parameter in a group          |
+| `value`    | its value, if that is true, false, a number or a text                                  |
+| `json`     | JSON text of any other value: null, a list, an object                                  |
+| `repeated` | of the input: names of the repeated groups, which may have no repetition               |
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ from archive.architecture.graph import Architecture
 from archive.architecture.layer import Attributes, Layer
 from archive.architecture.operations import INPUT, OUTPUT, Operation, define
 from archive.errors import InvalidArchitectureError
+from archive.parameters.nesting import repeated_groups, tree_of
+from archive.parameters.parameter_space import ParameterSpace
 from archive.values import is_number
 
 NAME = "parameters"
@@ -29,15 +34,21 @@ OPERATION = "parameter"
 PARAMETERS = define(NAME, [Operation(OPERATION, "cell")], attributes=True)
 
 
-def network_of(configuration: Mapping[str, Any]) -> Architecture:
+def network_of(space: ParameterSpace, configuration: Mapping[str, Any]) -> Architecture:
     """Return the graph of a configuration.
 
     Args:
-        configuration: JSON values by name, at least one.
+        space: Its space.
+        configuration: JSON values by flat name, at least one.
     """
-    layers = [Layer(INPUT)]
+    repeated = repeated_groups(space.declared)
+    layers = [Layer(INPUT, attributes=Attributes({"repeated": repeated} if repeated else {}))]
     for name, value in configuration.items():
         attributes: dict[str, Any] = {"name": name}
+        path = space[name].path
+        if len(path) > 1:
+            attributes["path"] = ".".join(map(str, path))
+
         if isinstance(value, str | bool) or is_number(value):
             attributes["value"] = value
         else:
@@ -79,6 +90,38 @@ def configuration_of(architecture: Architecture) -> dict[str, Any]:
         configuration[name] = _value_of(layer, position)
 
     return configuration
+
+
+def parameters_of(architecture: Architecture) -> dict[str, Any]:
+    """Return the configuration of a graph as a tree, as `ParameterSpace.nested` does.
+
+    Raises:
+        InvalidArchitectureError: The graph is no configuration.
+    """
+    configuration = configuration_of(architecture)
+    values = []
+    for layer in architecture.layers[1:-1]:
+        name = str(layer.attributes["name"])
+        steps: list[str | int] = []
+        for step in str(layer.attributes.get("path", name)).split("."):
+            steps.append(int(step) if step.isdigit() else step)
+
+        values.append((steps, configuration[name]))
+
+    repeated = architecture.layers[0].attributes.get("repeated", ())
+    names = repeated if isinstance(repeated, tuple) else (repeated,)
+    # Layers have no order: the second repetition of a group must not come before the first.
+    values.sort(key=_position)
+    return tree_of(map(str, names), values)
+
+
+def _position(entry: tuple[list[str | int], Any]) -> list[tuple[str, int]]:
+    """Return the sorting key of a path: texts by their letters, numbers by their size."""
+    steps = []
+    for step in entry[0]:
+        steps.append(("", step) if isinstance(step, int) else (step, 0))
+
+    return steps
 
 
 def _value_of(layer: Layer, position: int) -> Any:

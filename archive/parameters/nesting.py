@@ -6,7 +6,7 @@ tree     {"depth": 2, "stage": [{"op": "skip"}, {"op": "conv3"}]}
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -28,16 +28,40 @@ def nest(
         parameters: Its leaves.
         configuration: Values by flat name; missing parameters are missing in the tree.
     """
-    tree: dict[str, Any] = {}
-    for name, entry in declared.items():
-        if isinstance(entry, Group) and entry.count is not None:
-            tree[name] = []
-
+    values = []
     for parameter in parameters:
         if parameter.name in configuration:
-            _put(tree, parameter.path, configuration[parameter.name])
+            values.append((parameter.path, configuration[parameter.name]))
 
+    tree = tree_of(repeated_groups(declared), values)
     return {name: tree[name] for name in declared if name in tree}
+
+
+def repeated_groups(declared: Mapping[str, Declaration | Group]) -> list[str]:
+    """Return the names of the repeated groups that are in no other group."""
+    names = []
+    for name, entry in declared.items():
+        if isinstance(entry, Group) and entry.count is not None:
+            names.append(name)
+
+    return names
+
+
+def tree_of(
+    repeated: Iterable[str], values: Iterable[tuple[Sequence[str | int], Value]]
+) -> dict[str, Any]:
+    """Return the tree of values with their paths.
+
+    Args:
+        repeated: Names of repeated groups, which are lists even where they have no repetition.
+        values: Paths (`archive.parameters.leaves.Parameter.path`) with values, the repetitions of a
+            group in their order.
+    """
+    tree: dict[str, Any] = {name: [] for name in repeated}
+    for path, value in values:
+        _put(tree, path, value)
+
+    return tree
 
 
 def flatten_tree(names: Collection[str], tree: Mapping[str, Any]) -> dict[str, Value]:
@@ -78,7 +102,7 @@ def _flatten_group(names: Collection[str], name: str, value: Any) -> dict[str, V
     return values
 
 
-def _put(tree: dict[str, Any], path: tuple[str | int, ...], value: Value) -> None:
+def _put(tree: dict[str, Any], path: Sequence[str | int], value: Value) -> None:
     """Put a value into nested dictionaries and lists."""
     node: Any = tree
     for step, following in pairwise(path):

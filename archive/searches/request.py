@@ -278,11 +278,16 @@ def _objective(
 def _space(
     name: str | None, task: Task | TabularTask, stored: Study | None, home: Path | None
 ) -> Space:
+    from archive import spaces
+    from archive.parameters import files
     from archive.spaces import stored_spaces
 
     if name is None and stored is not None:
         stored_spaces.check_known(stored.space)
         name = stored.space
+
+    if name is not None and files.is_file(name):
+        return spaces.get("parameters", **files.load(name).json())
 
     space = task.search_space(name)
     if stored is None or space.name != stored.space or space.config == stored.space_config:

@@ -101,9 +101,13 @@ class Parameters(Space):
             InvalidArchitectureError: The values are no configuration of the space.
         """
         try:
-            return network_of(self.parameters.check(self.parameters.flat(names)))
+            return self.network_of(self.parameters.check(self.parameters.flat(names)))
         except UsageError as error:
             raise InvalidArchitectureError(str(error)) from None
+
+    def network_of(self, configuration: Mapping[str, Any]) -> Architecture:
+        """Return the network of a checked configuration by flat name."""
+        return network_of(self.parameters, configuration)
 
     def validate(self, architecture: Architecture) -> None:
         """Check that the architecture is a configuration of the space.
@@ -120,14 +124,14 @@ class Parameters(Space):
         """
         generator = np.random.default_rng(0) if rng is None else rng
         pool = draw_distinct(
-            lambda: network_of(self.parameters.sample(generator, prior=True)),
+            lambda: self.network_of(self.parameters.sample(generator, prior=True)),
             lambda network: network.functional_key,
             _POOL_SIZE,
         )
         if self.parameters.has_expectations:
             expected = self.parameters.complete({})
             if self.parameters.allows(expected):
-                first = network_of(expected)
+                first = self.network_of(expected)
                 others = [
                     network for network in pool if network.functional_key != first.functional_key
                 ]
@@ -137,19 +141,19 @@ class Parameters(Space):
 
     def sample(self, rng: np.random.Generator) -> Architecture:
         """Draw each parameter uniformly on its scale, among configurations that are allowed."""
-        return network_of(self.parameters.sample(rng))
+        return self.network_of(self.parameters.sample(rng))
 
     def mutate(self, architecture: Architecture, rng: np.random.Generator) -> Mutation:
         """Change one parameter; those that begin to exist are drawn."""
         before = self.named(architecture)
         after = self.parameters.mutate(before, rng)
-        return Mutation(network_of(after), _changes(before, after))
+        return Mutation(self.network_of(after), _changes(before, after))
 
     def neighbours(self, architecture: Architecture) -> Iterator[Mutation]:
         """Yield the configurations with a neighbouring value of one parameter."""
         before = self.named(architecture)
         for after in self.parameters.neighbours(before):
-            yield Mutation(network_of(after), _changes(before, after))
+            yield Mutation(self.network_of(after), _changes(before, after))
 
     def members(self) -> Sequence[Architecture] | None:
         """Return every configuration, of at most 20,000 combinations of values."""
@@ -157,7 +161,7 @@ class Parameters(Space):
             return None
 
         if "_members" not in vars(self):
-            self.__dict__["_members"] = tuple(map(network_of, self.parameters.every()))
+            self.__dict__["_members"] = tuple(map(self.network_of, self.parameters.every()))
 
         members: tuple[Architecture, ...] = self.__dict__["_members"]
         return members
@@ -219,7 +223,7 @@ class ParameterDecisions(Decisions):
         if not self._parameters.allows(values):
             raise InvalidArchitectureError("the configuration does not meet the constraints")
 
-        return network_of(values)
+        return network_of(self._parameters, values)
 
     def _values(self, vector: Sequence[int]) -> dict[str, Any]:
         values: dict[str, Any] = {}

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archive import space
+from archive.architecture import parameter_operations
 from archive.errors import SettingsError, UnknownNameError, UsageError
 from archive.parameters.declaration import Prior
 from archive.parameters.domains import Choice, json_text
@@ -322,3 +323,14 @@ def test_a_space_travels_between_processes() -> None:
     again = pickle.loads(pickle.dumps(SEARCH))
     assert again == SEARCH
     assert again.sample(np.random.default_rng(1)) == SEARCH.sample(np.random.default_rng(1))
+
+
+@given(rng=generators())
+@examples(0.5)
+def test_the_graph_of_a_configuration_has_its_tree(rng: np.random.Generator) -> None:
+    drawn = SEARCH.sample(rng)
+    network = parameter_operations.network_of(SEARCH, drawn)
+    assert parameter_operations.parameters_of(network) == SEARCH.nested(drawn)
+    assert parameter_operations.parameters_of(network.canonical) == SEARCH.nested(drawn)
+    found = parameter_operations.configuration_of(network.canonical)
+    assert json_text(SEARCH.check(found)) == json_text(drawn)

@@ -26,6 +26,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from archive.architecture import parameter_operations
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError, WeightsError
 from archive.store.records import Direction
@@ -159,6 +160,17 @@ class TrialContext:
         self._curve = Curve()
         self._start = time.perf_counter()
         self._heartbeat_at = time.monotonic()
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of the proposal: a group is a dictionary, a repeated one a list of them.
+
+        Those of the space `parameters`, and the hyperparameters beside a network.
+        """
+        if self.architecture.space != parameter_operations.NAME:
+            return dict(self.hyperparameters)
+
+        return {**parameter_operations.parameters_of(self.architecture), **self.hyperparameters}
 
     @property
     def device(self) -> str:
