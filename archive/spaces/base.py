@@ -124,6 +124,22 @@ class Space(ABC):
         """
         return None
 
+    def named(self, architecture: Architecture) -> Mapping[str, Any]:
+        """Return the values that a member takes, by the names of the space's decisions.
+
+        JSON values, in the order of the space. Empty for a space whose networks are not made of
+        decisions with names.
+
+        Args:
+            architecture: A member of the space.
+
+        Raises:
+            InvalidArchitectureError: The space has named decisions, and the architecture is no
+                member.
+        """
+        del architecture
+        return {}
+
     @property
     def is_cell(self) -> bool:
         """Whether the networks are cells: layers without units.

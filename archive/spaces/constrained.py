@@ -104,6 +104,10 @@ class ConstrainedSpace(Space):
 
         return violations(quantities, len(architectures))
 
+    def named(self, architecture: Architecture) -> Mapping[str, Any]:
+        """See `Space.named`."""
+        return self.whole.named(architecture)
+
     def validate(self, architecture: Architecture) -> None:
         """Check that an architecture is a member.
 

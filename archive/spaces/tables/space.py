@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -63,6 +63,10 @@ class TableSpace(Space):
     def config(self) -> dict[str, Any]:
         """The settings of the space, and the table's name or path."""
         return {**self._space.config, "table": self._reference}
+
+    def named(self, architecture: Architecture) -> Mapping[str, Any]:
+        """See `Space.named`."""
+        return self._space.named(architecture)
 
     def validate(self, architecture: Architecture) -> None:
         """Check that an architecture is a member of the space and in the table.
