@@ -12,6 +12,7 @@
 | `comparisons`     | comparisons with values that a parameter never has                         |
 | `nesting`         | configurations as trees                                                    |
 | `parameter_space` | all configurations: codes, sampling, mutation, checks                      |
+| `batches`         | many configurations at a time, as codes                                    |
 | `files`           | spaces in Python and TOML files                                            |
 
 `archive.space` has what users write under short names.
