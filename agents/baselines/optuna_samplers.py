@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
-import optuna
 from numpy.typing import NDArray
 
 from archive.agents.acquisition.listing import members_of, not_listed
@@ -35,7 +34,6 @@ from archive.spaces.base import Space
 
 if TYPE_CHECKING:
     import optuna
-    from optuna._gp.acqf import BaseAcquisitionFunc
 
 
 Violations = Callable[["optuna.trial.FrozenTrial"], Sequence[float]]
@@ -283,6 +281,9 @@ class GpOptuna(OptunaAgent):
 
         keys, rows = self._listed
         taken = [row for row, key in enumerate(keys) if key in history.known]
+        # The module imports Optuna, which is an extra.
+        from archive.agents.baselines.listed_gp_sampler import ListedGpSampler
+
         return ListedGpSampler(
             [decision.name for decision in self._decisions.decisions], rows, taken, **settings
         )
@@ -358,64 +359,3 @@ def _quiet(optuna: Any) -> Iterator[None]:
             yield
     finally:
         optuna.logging.set_verbosity(before)
-
-
-BLOCK = 512
-"""Networks that are ranked at a time: distances are an array of networks x trials x parameters."""
-
-
-@final
-class ListedGpSampler(optuna.samplers.GPSampler):
-    """GPSampler that draws listed networks only, each at most once.
-
-    Args:
-        names: Names of the parameters, all categorical.
-        rows: (M, len(names)) positions of the networks' choices.
-        taken: Positions in `rows` of the networks that must not be drawn.
-        settings: Arguments of GPSampler.
-    """
-
-    def __init__(
-        self,
-        names: Sequence[str],
-        rows: NDArray[np.float64],
-        taken: Collection[int],
-        **settings: Any,
-    ) -> None:
-        """Keep the list."""
-        super().__init__(**settings)
-        self._columns = {name: column for column, name in enumerate(names)}
-        self._rows = rows
-        self._free = np.ones(len(rows), dtype=bool)
-        self._free[list(taken)] = False
-        self._searched: list[int] = []
-
-    def sample_relative(
-        self,
-        study: optuna.Study,
-        trial: optuna.trial.FrozenTrial,
-        search_space: dict[str, optuna.distributions.BaseDistribution],
-    ) -> dict[str, Any]:
-        """See `optuna.samplers.BaseSampler`."""
-        self._searched = [self._columns[name] for name in search_space]
-        drawn: dict[str, Any] = super().sample_relative(study, trial, search_space)
-        return drawn
-
-    def _optimize_acqf(
-        self, acqf: BaseAcquisitionFunc, best_params: NDArray[np.float64] | None
-    ) -> NDArray[np.float64]:
-        """Return the free network of the largest acquisition; the first if none is free.
-
-        GPSampler calls this method for the largest acquisition. Its source offers it to be
-        overridden, without a promise for later versions: `pyproject.toml` bounds the version.
-        """
-        free = np.flatnonzero(self._free)
-        if not len(free):
-            free = np.array([0])
-
-        rows = self._rows[free][:, self._searched]
-        blocks = (rows[begin : begin + BLOCK] for begin in range(0, len(rows), BLOCK))
-        best = int(np.argmax(np.concatenate([acqf.eval_acqf_no_grad(block) for block in blocks])))
-        self._free[free[best]] = False
-        row: NDArray[np.float64] = rows[best]
-        return row

@@ -148,7 +148,7 @@ def test_a_slow_database_is_read_late(monkeypatch):
     class Slow:
         def read(self, work):
             answers.wait()
-            return [], []
+            return {}, {}
 
     with served(Slow()) as read:
         assert values(read("/metrics")[1]) == {("archive_up",): 0}

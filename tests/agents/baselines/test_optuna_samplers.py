@@ -100,7 +100,7 @@ def test_samplers_are_those_of_their_names(space):
 def test_listed_networks_are_ranked_by_the_acquisition_of_optuna(names, monkeypatch):
     # Of 64 combinations, some may be listed. The acquisition is recorded when Optuna asks for its
     # maximum.
-    from archive.agents.baselines.optuna_samplers import ListedGpSampler
+    from archive.agents.baselines.listed_gp_sampler import ListedGpSampler
 
     rng = np.random.default_rng(0)
     every = (
@@ -117,7 +117,7 @@ def test_listed_networks_are_ranked_by_the_acquisition_of_optuna(names, monkeypa
 
     optimize = ListedGpSampler._optimize_acqf
     monkeypatch.setattr(ListedGpSampler, "_optimize_acqf", searched)
-    monkeypatch.setattr("archive.agents.baselines.optuna_samplers.BLOCK", 7)
+    monkeypatch.setattr("archive.agents.baselines.listed_gp_sampler.BLOCK", 7)
     with _quiet(optuna):
         sampler = ListedGpSampler("zyx", listed[:, ::-1], taken, seed=0, n_startup_trials=5)
         study = optuna.create_study(direction="maximize", sampler=sampler)
