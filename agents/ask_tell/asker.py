@@ -107,9 +107,11 @@ class Asker:
             if not claims:
                 break
 
-            leased += [
-                LeasedProposal(claim.proposal, claim.architecture, claim.token) for claim in claims
-            ]
+            for claim in claims:
+                parameters = self._space.parameters_of(claim.architecture)
+                leased.append(
+                    LeasedProposal(claim.proposal, claim.architecture, claim.token, parameters)
+                )
 
         return leased
 

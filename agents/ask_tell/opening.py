@@ -14,8 +14,11 @@ from archive.objectives import direction_of, parse
 from archive.store.protocol_names import check_owner
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from archive.agents.ask_tell.study import AskTellStudy
     from archive.api import Archive
+    from archive.parameters.parameter_space import ParameterSpace
     from archive.spaces.base import Space
     from archive.store.records import Direction, Study
 
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 def study(
     archive: Archive,
     name: str,
-    space: Space | str | None = None,
+    space: Space | ParameterSpace | str | PathLike[str] | None = None,
     *,
     task: str | None = None,
     protocol: str | None = None,
@@ -40,7 +43,8 @@ def study(
     Args:
         archive: The archive of the study.
         name: Its name; an existing study is opened.
-        space: The space to search, or its name; required for a new study.
+        space: The space to search: parameters (`archive.space.Space`), a file of them
+            (`space.toml`, `space.py:NAME`), a space or its name. Required for a new study.
         task: The task to learn [the name of the study].
         protocol: The protocol of training and measuring [TASK/own]. Only evaluations of one
             protocol are comparable: the name of a task's own protocol claims that its trainer would
@@ -78,7 +82,7 @@ def study(
     from archive.store.records import Study
     from archive.store.studies.studies import UNBOUNDED
 
-    searched = spaces.get(space) if isinstance(space, str) else space
+    searched = None if space is None else spaces.of(space)
     home = archive.connection.settings.home
     if searched is not None:
         stored_spaces.name_table(searched, home)

@@ -20,7 +20,7 @@ import math
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from archive.agents.ask_tell import enqueueing
 from archive.agents.ask_tell.asker import Asker
@@ -144,7 +144,7 @@ class AskTellStudy:
 
     def tell(
         self,
-        told: LeasedProposal | Proposal | Architecture | str,
+        told: LeasedProposal | Proposal | Architecture | Mapping[str, Any] | str,
         value: Told,
         *,
         metrics: Mapping[str, float] | None = None,
@@ -155,7 +155,8 @@ class AskTellStudy:
         Args:
             told: The evaluated proposal: as `ask` returned it, a proposal or its id, or any network
                 of the space, which becomes a proposal if it is none yet. It counts even where the
-                budget is spent.
+                budget is spent. A mapping has the values of a network by name, or as the tree that
+                a training takes.
             value: The study's objective, in its own unit; of several objectives, a value for each
                 in their order, or a mapping by name, in which constrained metrics may be. Those
                 with a known cost may be left out. NaN or an infinity is no result: the proposal
@@ -172,6 +173,9 @@ class AskTellStudy:
                 no name, the seconds are no duration, the proposal is of another study, or a network
                 is not of the space.
         """
+        if isinstance(told, Mapping):
+            told = self.space.of_names(told)
+
         seconds = checked_seconds(seconds)
         record = self.record
         reported = {} if metrics is None else metrics
@@ -217,18 +221,23 @@ class AskTellStudy:
 
     def enqueue(
         self,
-        architecture: Architecture | str,
+        architecture: Architecture | Mapping[str, Any] | str | None = None,
         priority: float = 1.0,
         *,
         motivation: str | None = None,
+        **parameters: Any,
     ) -> Proposal:
         """Enqueue a network for any worker; a waiting proposal of it gets the priority.
 
+            study.enqueue(depth=4, lr=3e-4)
+
         Args:
             architecture: A member of the space, or its NAS-Bench-201 string, genotype, JSON text or
-                key in the archive.
+                key in the archive; or its values by name, or as the tree that a training takes.
             priority: Larger comes first; proposals of agents have 0.
             motivation: Reason for the proposal, stored with it if it is new.
+            **parameters: Values by name, in place of the network. Parameters that are left out have
+                their default, the value of their prior, or the middle of their range.
 
         Returns:
             Its proposal, in any state where the study already has one.
@@ -240,7 +249,7 @@ class AskTellStudy:
                 number.
         """
         number = checked_priority(priority)
-        added = network(architecture, self.archive.architectures)
+        added = self._named_network(architecture, parameters)
         proposal = self._add(added, number, motivation, space=self.space)
         if proposal is None:
             raise enqueueing.budget_spent(self.record)
@@ -304,6 +313,22 @@ class AskTellStudy:
             UsageError: The reference point is not one finite number for each objective.
         """
         return pareto.pareto_set(self.archive.studies.snapshot(self.name), reference)
+
+    def _named_network(
+        self, architecture: Architecture | Mapping[str, Any] | str | None, named: Mapping[str, Any]
+    ) -> Architecture:
+        """Return the network that a user names in one of the forms that `enqueue` takes."""
+        if architecture is None:
+            architecture = named
+        elif named:
+            raise UsageError(
+                f"a network is given, or its values by name: got both, {', '.join(named)}"
+            )
+
+        if isinstance(architecture, Mapping):
+            return self.space.of_names(self.space.fill(architecture))
+
+        return network(architecture, self.archive.architectures)
 
     def _network(self, evaluated: LeasedProposal | Proposal | Architecture | str) -> Architecture:
         if isinstance(evaluated, Architecture | LeasedProposal):

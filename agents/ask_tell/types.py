@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import index
 from typing import TYPE_CHECKING, Any
 
@@ -37,11 +37,14 @@ class LeasedProposal:
         proposal: The proposal, with the agent's acquisition value and hyperparameters.
         architecture: The network.
         token: Token of the lease.
+        parameters: The values of the network by name, as a training takes them
+            (`ParameterSpace.nested`); empty in a space whose networks have no decisions with names.
     """
 
     proposal: Proposal
     architecture: Architecture
     token: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def id(self) -> str:

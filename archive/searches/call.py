@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from archive.agents.base import Agent
     from archive.agents.initial_design import Gain
     from archive.api import Archive
+    from archive.parameters.parameter_space import ParameterSpace
     from archive.settings import Settings
+    from archive.spaces.base import Space
     from archive.store.records import Direction, State
     from archive.store.snapshots import ProposalView, Snapshot
     from archive.trainer.tasks.registry import Task
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
 def search(
     agent: str | None = None,
     task: str | None = None,
-    space: str | None = None,
+    space: Space | ParameterSpace | str | None = None,
     *,
     study: str | None = None,
     protocol: str | None = None,
@@ -81,7 +83,8 @@ def search(
             study's, else `nasbot`; with several objectives `portfolio`.
         task: Task: a name, `csv:PATH#TARGET`, `npz:PATH` or `table:PATH#COLUMN`; the study's, else
             `digits`.
-        space: Search space; the study's, else the task's first.
+        space: Search space: a name, parameters (`archive.space.Space`), or a file of them,
+            `"space.toml"`; the study's, else the task's first.
         study: Name of the study; `AGENT-SPACE-TASK` by default.
         protocol: Training protocol of the task; the study's, else the task's first.
         recipe: Recipe that trains the networks; the study's, else `default`.

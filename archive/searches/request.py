@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from archive.agents.base import Agent
     from archive.agents.registry import ConfiguredAgent
     from archive.constraints import Constraint, KnownCosts
+    from archive.parameters.parameter_space import ParameterSpace
     from archive.spaces.base import Space
     from archive.store.records import Direction, Objective, Study
     from archive.trainer.tasks.file_access import FileAccess
@@ -43,7 +44,7 @@ class SearchOptions:
         agent: Name of the agent, with its settings after a colon.
         task: Name of the task.
         protocol: Name of the training protocol.
-        space: Name of the space.
+        space: Name of the space, a file with parameters, or a space that the caller has made.
         study: Name of the study.
         recipe: Name of the recipe.
         objective: The first objective.
@@ -57,7 +58,7 @@ class SearchOptions:
     agent: str | None = None
     task: str | None = None
     protocol: str | None = None
-    space: str | None = None
+    space: Space | ParameterSpace | str | None = None
     study: str | None = None
     recipe: str | None = None
     objective: str | None = None
@@ -276,7 +277,10 @@ def _objective(
 
 
 def _space(
-    name: str | None, task: Task | TabularTask, stored: Study | None, home: Path | None
+    name: Space | ParameterSpace | str | None,
+    task: Task | TabularTask,
+    stored: Study | None,
+    home: Path | None,
 ) -> Space:
     from archive import spaces
     from archive.parameters import files
@@ -286,8 +290,8 @@ def _space(
         stored_spaces.check_known(stored.space)
         name = stored.space
 
-    if name is not None and files.is_file(name):
-        return spaces.get("parameters", **files.load(name).json())
+    if name is not None and (not isinstance(name, str) or files.is_file(name)):
+        return spaces.of(name)
 
     space = task.search_space(name)
     if stored is None or space.name != stored.space or space.config == stored.space_config:

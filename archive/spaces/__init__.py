@@ -9,12 +9,18 @@ cells, and decisions for the agents that need them. `docs/extending.md` has an e
 
 from __future__ import annotations
 
-from typing import Any
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any
 
+from archive.errors import UsageError
 from archive.registry import Registry
 from archive.spaces.base import Mutation, Space
+from archive.values import brief
 
-__all__ = ["Mutation", "Space", "get", "names"]
+if TYPE_CHECKING:
+    from archive.parameters.parameter_space import ParameterSpace
+
+__all__ = ["Mutation", "Space", "get", "names", "of"]
 
 registry = Registry(
     "space",
@@ -56,6 +62,40 @@ def get(name: str, **config: Any) -> Space:
 
     space = registry.make(name, Space, **config)  # type: ignore[type-abstract]
     return space if table is None else _within(space, table)
+
+
+def of(space: Space | ParameterSpace | str | PathLike[str]) -> Space:
+    """Return the space that a user names or has made.
+
+    Args:
+        space: A space; parameters (`archive.space.Space`); the name of a space; or a file of
+            parameters, `space.toml` or `space.py:NAME`.
+
+    Raises:
+        UnknownNameError: No space has this name.
+        SettingsError: The file describes no space.
+        UsageError: It is none of these.
+    """
+    from archive.parameters import files
+    from archive.parameters.parameter_space import ParameterSpace
+
+    if isinstance(space, Space):
+        return space
+
+    if isinstance(space, str) and not files.is_file(space):
+        return get(space)
+
+    if isinstance(space, PathLike):
+        space = fspath(space)
+
+    parameters = files.load(space) if isinstance(space, str) else space
+    if not isinstance(parameters, ParameterSpace):
+        raise UsageError(
+            "a space is space.Space(...), the name of one (archive spaces) or a file, space.toml "
+            f"or space.py, got {brief(space)}"
+        )
+
+    return get("parameters", **parameters.json())
 
 
 def _settings_of(table: Any) -> dict[str, Any]:

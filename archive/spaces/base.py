@@ -12,7 +12,7 @@ import numpy as np
 
 from archive.architecture.graph import Architecture
 from archive.architecture.operations import vocabulary
-from archive.errors import InvalidArchitectureError, UnknownNameError
+from archive.errors import InvalidArchitectureError, UnknownNameError, UsageError
 
 if TYPE_CHECKING:
     from archive.spaces.decisions import Decisions
@@ -139,6 +139,43 @@ class Space(ABC):
         """
         del architecture
         return {}
+
+    def parameters_of(self, architecture: Architecture) -> dict[str, Any]:
+        """Return the values of a network as a training takes them: `named`, with groups as trees.
+
+        Empty for a network that is no member, which a study may have been told.
+        """
+        try:
+            return dict(self.named(architecture))
+        except InvalidArchitectureError:
+            return {}
+
+    def of_names(self, names: Mapping[str, Any]) -> Architecture:
+        """Return the member that takes these values, the inverse of `named`.
+
+        Args:
+            names: A value of each decision that the member has, by name.
+
+        Raises:
+            InvalidArchitectureError: They describe no member.
+            UsageError: The networks of the space are not made of decisions with names.
+        """
+        del names
+        raise UsageError(
+            f"the networks of the space {self.name} have no parameters with names: give a network"
+        )
+
+    def fill(self, names: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return values with those that the space supplies for names that are left out."""
+        return names
+
+    def adopt(self, architecture: Architecture) -> Architecture | None:
+        """Return a network of the study as agents of this space see it; None where they do not.
+
+        A network from before a space has grown gets the new parameters; a part of a space leaves
+        out the networks of the rest.
+        """
+        return architecture
 
     @property
     def is_cell(self) -> bool:

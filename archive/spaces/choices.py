@@ -136,7 +136,7 @@ class Choices(CellSpace):
 
         return names
 
-    def of_names(self, names: Mapping[str, str]) -> Architecture:
+    def of_names(self, names: Mapping[str, Any]) -> Architecture:
         """Return the network of named options, the inverse of `named`.
 
         Raises:

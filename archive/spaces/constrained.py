@@ -108,6 +108,22 @@ class ConstrainedSpace(Space):
         """See `Space.named`."""
         return self.whole.named(architecture)
 
+    def parameters_of(self, architecture: Architecture) -> dict[str, Any]:
+        """See `Space.parameters_of`."""
+        return self.whole.parameters_of(architecture)
+
+    def of_names(self, names: Mapping[str, Any]) -> Architecture:
+        """See `Space.of_names`; the network need not meet the constraints."""
+        return self.whole.of_names(names)
+
+    def fill(self, names: Mapping[str, Any]) -> Mapping[str, Any]:
+        """See `Space.fill`."""
+        return self.whole.fill(names)
+
+    def adopt(self, architecture: Architecture) -> Architecture | None:
+        """See `Space.adopt`."""
+        return self.whole.adopt(architecture)
+
     def validate(self, architecture: Architecture) -> None:
         """Check that an architecture is a member.
 

@@ -91,6 +91,10 @@ class Parameters(Space):
         except UsageError as error:
             raise InvalidArchitectureError(str(error)) from None
 
+    def parameters_of(self, architecture: Architecture) -> dict[str, Any]:
+        """See `Space.parameters_of`: groups are dictionaries and lists."""
+        return self.parameters.nested(super().parameters_of(architecture))
+
     def of_names(self, names: Mapping[str, Any]) -> Architecture:
         """Return the network of a configuration, the inverse of `named`.
 
@@ -104,6 +108,15 @@ class Parameters(Space):
             return self.network_of(self.parameters.check(self.parameters.flat(names)))
         except UsageError as error:
             raise InvalidArchitectureError(str(error)) from None
+
+    def fill(self, names: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return values with the central ones of the parameters that are left out.
+
+        Raises:
+            UnknownNameError: A name is no parameter.
+            UsageError: A value is outside the domain of its parameter.
+        """
+        return self.parameters.complete(self.parameters.flat(names))
 
     def network_of(self, configuration: Mapping[str, Any]) -> Architecture:
         """Return the network of a checked configuration by flat name."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import anyio
 from pydantic import Field
@@ -51,7 +51,6 @@ class ProposalStatus:
 def propose(
     archive: Archive,
     study: StudyName,
-    network: NetworkArgument,
     motivation: Annotated[
         str,
         Field(
@@ -60,6 +59,14 @@ def propose(
             description="Why this network should be good; kept with the proposal.",
         ),
     ],
+    network: NetworkArgument | None = None,
+    parameters: Annotated[
+        dict[str, Any] | None,
+        Field(
+            description="In a space of parameters, in place of the network: values by name. Those "
+            "that are left out have their default or the middle of their range."
+        ),
+    ] = None,
     parent: Annotated[
         str | None,
         Field(description="Key of the network that this one is a change of; kept as its lineage."),
@@ -92,16 +99,24 @@ def propose(
         raise UsageError("operations need the parent that they change")
 
     record = archive.studies.get(study)
+    space = enqueueing.space_of(archive, record, _known_costs(archive, record))
+    if (network is None) == (parameters is None):
+        raise UsageError("a proposal has a network or parameters, one of the two")
+
+    if network is not None:
+        proposed = network_of(archive, network)
+    else:
+        proposed = space.of_names(space.fill(parameters or {}))
+
     find = archive.architectures.find
     enqueued = EnqueuedArchitecture(
-        network_of(archive, network),
+        proposed,
         1.0,
         motivation,
         tuple(map(find, inspired_by or ())),
         None if parent is None else archive.architectures.get(find(parent)),
         tuple(operations or ()),
     )
-    space = enqueueing.space_of(archive, record, _known_costs(archive, record))
     config = {} if model is None else {"model": model}
     proposal, new = enqueueing.add(
         archive, study, space, enqueued, enqueueing.LANGUAGE_MODEL, config, reuse=not retrain

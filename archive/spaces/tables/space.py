@@ -68,6 +68,10 @@ class TableSpace(Space):
         """See `Space.named`."""
         return self._space.named(architecture)
 
+    def of_names(self, names: Mapping[str, Any]) -> Architecture:
+        """See `Space.of_names`."""
+        return self._space.of_names(names)
+
     def validate(self, architecture: Architecture) -> None:
         """Check that an architecture is a member of the space and in the table.
 

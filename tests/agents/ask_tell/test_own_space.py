@@ -1,0 +1,104 @@
+"""Ask and tell with parameters of the caller: values in, values out, by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from archive import agents, space
+from archive.errors import StudyConflictError, UsageError
+
+SEARCH = space.Space(
+    depth=space.integer(1, 4),
+    width=[16, 32, 64],
+    lr=space.real(1e-4, 1e-1, log=True, default=1e-3),
+    dropout=space.real(0, 0.5, when="depth >= 2"),
+    stage=space.repeat({"op": ["conv", "skip"]}, "depth"),
+    constraints=["width * depth <= 128"],
+)
+"""Every kind of parameter that ask and tell treats differently."""
+
+
+@pytest.fixture
+def study(archive):
+    return agents.study(archive, "mine", SEARCH)
+
+
+def test_ask_returns_parameters_as_a_tree(study):
+    for trial in study.ask("random", 5):
+        depth = trial.parameters["depth"]
+        assert len(trial.parameters["stage"]) == depth
+        assert ("dropout" in trial.parameters) == (depth >= 2)
+        assert study.tell(trial, 0.5)
+
+
+def test_enqueue_completes_the_values(study):
+    study.enqueue(depth=2, lr=0.01, motivation="by hand")
+    (trial,) = study.ask("random")
+    assert trial.proposal.motivation == "by hand"
+    assert (trial.parameters["depth"], trial.parameters["lr"]) == (2, 0.01)
+    assert trial.parameters["width"] == 16
+    assert trial.parameters["dropout"] == 0.25
+    study.enqueue({"depth": 1, "stage": [{"op": "skip"}]})
+    (trial,) = study.ask("random")
+    assert trial.parameters["stage"] == [{"op": "skip"}]
+
+
+def test_tell_takes_values_by_name(study):
+    values = {"depth": 1, "width": 32, "lr": 0.01, "stage_1_op": "skip"}
+    assert study.tell(values, 0.93)
+    assert study.tell({**values, "stage": [{"op": "skip"}]}, 0.93)
+    assert study.best().value == 0.93
+    assert len(study.evaluations()) == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"depth": 9}, "depth must be a whole number from 1 to 4, got 9"),
+        ({"detph": 3}, "unknown parameter 'detph': did you mean depth"),
+        ({"width": 48}, "width must be one of 16, 32, 64, got 48"),
+        ({"depth": 4, "width": 64}, "does not meet 'width * depth <= 128': width=64, depth=4"),
+    ],
+)
+def test_wrong_values_are_one_line(study, values, message):
+    with pytest.raises(UsageError) as raised:
+        study.enqueue(**values)
+
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_told_configuration_is_whole(study):
+    with pytest.raises(UsageError, match="width exists in this configuration and needs a value"):
+        study.tell({"depth": 1, "lr": 0.01}, 0.5)
+
+
+def test_other_forms_of_a_space(archive, tmp_path):
+    file = tmp_path / "space.toml"
+    file.write_text('[parameters]\nlr = {real = [0, 1]}\nact = ["relu", "gelu"]\n')
+    first = agents.study(archive, "file", file)
+    assert first.ask("random")[0].parameters.keys() == {"lr", "act"}
+    assert agents.study(archive, "file", str(file)).space == first.space
+    with pytest.raises(StudyConflictError):
+        agents.study(archive, "file", SEARCH)
+
+    with pytest.raises(UsageError, match=r"a space is space\.Space"):
+        agents.study(archive, "other", 3)
+
+
+def test_decisions_of_choices_have_names(archive):
+    from archive import spaces
+
+    chosen = spaces.get("choices", decisions={"op": ["a", "b"], "size": ["1", "2"]})
+    study = agents.study(archive, "choices", chosen)
+    study.enqueue(op="b", size="1")
+    assert study.ask("random")[0].parameters == {"op": "b", "size": "1"}
+
+
+def test_networks_without_names_take_no_values(archive):
+    study = agents.study(archive, "cells", "nasbench201")
+    with pytest.raises(UsageError, match="have no parameters with names"):
+        study.enqueue(lr=0.1)
+
+    with pytest.raises(UsageError, match="got both, lr"):
+        study.enqueue("|nor_conv_3x3~0|+|none~0|none~1|+|none~0|none~1|none~2|", lr=0.1)
