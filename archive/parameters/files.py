@@ -3,6 +3,8 @@
 A Python file makes a `Space` (`archive.space`); a TOML file says the same as data:
 
     constraints = ["width * depth <= 512"]
+    model = "models.py:build"
+    example = [3, 32, 32]
 
     [parameters]
     depth = {integer = [2, 12]}
@@ -116,11 +118,11 @@ def _of_toml(path: Path, source: str) -> ParameterSpace:
         raise SpaceFileError(path, None, f"is no TOML: {error}") from None
 
     for name in document:
-        if name not in ("parameters", "constraints"):
+        if name not in ("parameters", "constraints", "model", "example"):
             raise SpaceFileError(
                 path,
                 _line_of_key(source, [name]),
-                f"unknown key {name!r}: a space has [parameters] and constraints",
+                f"unknown key {name!r}: a space has [parameters], constraints, model and example",
             )
 
     table = document.get("parameters")
@@ -135,7 +137,16 @@ def _of_toml(path: Path, source: str) -> ParameterSpace:
         if not isinstance(constraints, list):
             raise SettingsError(f"constraints are a list of texts, got {brief(constraints)}")
 
-        return ParameterSpace(parameters, constraints=constraints)
+        model = document.get("model")
+        example = document.get("example")
+        if model is not None and not isinstance(model, str):
+            raise SettingsError(f"model is the text file.py:function, got {brief(model)}")
+
+        if example is not None and model is None:
+            raise SettingsError('example is of a model: write model = "file.py:function"')
+
+        space = ParameterSpace(parameters, constraints=constraints, model=model, example=example)
+        return _within(space, path)
     except SpaceFileError:
         raise
     except SettingsError as error:
@@ -231,7 +242,7 @@ def _of_python(path: Path, source: str, name: str) -> ParameterSpace:
             known = f"it has {', '.join(spaces)}" if spaces else "it has none"
             raise SpaceFileError(path, None, f"has no space {name!r}: {known}")
 
-        return spaces[name]
+        return _within(spaces[name], path)
 
     if len(spaces) != 1:
         found = f"several, name one: {path}:{next(iter(spaces))}" if spaces else "none"
@@ -239,7 +250,15 @@ def _of_python(path: Path, source: str, name: str) -> ParameterSpace:
             path, None, f"must make one space.Space(...) at its top level, got {found}"
         )
 
-    return next(iter(spaces.values()))
+    return _within(next(iter(spaces.values())), path)
+
+
+def _within(space: ParameterSpace, path: Path) -> ParameterSpace:
+    """Let relative paths of a space's model begin at the folder of the space's file."""
+    if space.model is not None:
+        space.model = space.model.within(path.parent)
+
+    return space
 
 
 def _run(path: Path, source: str) -> ModuleType:

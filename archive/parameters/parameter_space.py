@@ -36,6 +36,7 @@ from archive.parameters.leaves import (
     resolve_flat,
     sort,
 )
+from archive.parameters.model import split_model
 from archive.parameters.parser import parse
 from archive.values import brief, counted
 
@@ -57,12 +58,15 @@ class ParameterSpace:
     Args:
         parameters: The parameters and groups by name, where names are given as a mapping.
         constraints: Texts that must not be false in a configuration, as `"width * depth <= 512"`.
+        model: Function that builds the network of a configuration, or its reference.
+        example: Shape of the model's input, or further forms (`archive.parameters.model.model_of`).
         **named: The parameters and groups by name.
 
     Attributes:
         declared: The parameters and groups as they were declared.
         parameters: The leaves, each behind those that its conditions read.
         constraints: The constraints.
+        model: The model; None for none.
 
     Raises:
         SettingsError: There are no or too many parameters, a name is given twice, a condition reads
@@ -76,9 +80,12 @@ class ParameterSpace:
         /,
         *,
         constraints: Sequence[str] = (),
+        model: Any = None,
+        example: Any = None,
         **named: Any,
     ) -> None:
         """Check the parameters, and that a configuration exists."""
+        self.model, named = split_model(model, example, named)
         by_name = dict(parameters or {})
         for name in named:
             if name in by_name:
@@ -119,6 +126,7 @@ class ParameterSpace:
         return {
             "parameters": [[name, entry.json()] for name, entry in self.declared.items()],
             "constraints": [constraint.text for constraint in self.constraints],
+            **(self.model.json() if self.model else {}),
         }
 
     @classmethod
@@ -132,7 +140,12 @@ class ParameterSpace:
             parameters = {
                 name: declaration.from_json(entry) for name, entry in document["parameters"]
             }
-            return cls(parameters, constraints=document.get("constraints", ()))
+            return cls(
+                parameters,
+                constraints=document.get("constraints", ()),
+                model=document.get("model"),
+                example=document.get("example"),
+            )
         except (KeyError, TypeError, ValueError):
             raise SettingsError(f"no space of parameters: {brief(dict(document))}") from None
 

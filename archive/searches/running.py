@@ -8,6 +8,7 @@ same request again resumes its study.
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 from archive import settings as settings_module
 from archive.argument_checks import check_whole
-from archive.errors import SearchError, StudyConflictError, UsageError
+from archive.errors import SearchError, SettingsError, StudyConflictError, UsageError
 from archive.searches.events import (
     Listener,
     NothingToDo,
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from archive.settings import Settings
     from archive.store.records import Study
     from archive.store.snapshots import Snapshot
+    from archive.trainer.recipes.registry import RecipeAccess
+    from archive.trainer.recipes.source import RecipeSource
 
 
 TABLE_PAUSE = 0.01
@@ -280,12 +283,27 @@ def _request_of_named(archive: Archive, options: SearchOptions) -> SearchRequest
 
 def _check_recipe(archive: Archive, request: SearchRequest, launcher: Launcher) -> None:
     """Check that trainers have the recipe of a search; those elsewhere may have other files."""
+    from archive.store.protocol_names import DEFAULT_RECIPE
     from archive.trainer.protocols.base import TrainingProtocol
     from archive.trainer.recipes.registry import RecipeAccess
 
     if isinstance(request.protocol, TrainingProtocol):
         recipes = RecipeAccess(archive.connection.settings.home)
-        recipes.find(request.protocol.recipe, with_file=launcher.name == "local")
+        local = launcher.name == "local"
+        recipe = recipes.find(request.protocol.recipe, with_file=local)
+        model = request.study.space_config.get("model")
+        if local and recipe.name == DEFAULT_RECIPE and model is not None:
+            _check_model(recipes, recipe, str(model))
+
+
+def _check_model(recipes: RecipeAccess, recipe: RecipeSource, name: str) -> None:
+    """Check that trainers here have the model that the default recipe trains."""
+    if recipes.model_of(recipe, name) is None:
+        raise SettingsError(
+            f"trainers here do not know the model {name!r}: name it in "
+            f"{recipes.home / 'recipes.toml'}, as [models] and the line {json.dumps(name)} = "
+            f'"/path/of/{name}"'
+        )
 
 
 def _has_more(archive: Archive, name: str, budget: int | None) -> bool:

@@ -95,7 +95,7 @@ def of(space: Space | ParameterSpace | str | PathLike[str]) -> Space:
             f"or space.py, got {brief(space)}"
         )
 
-    return get("parameters", **parameters.json())
+    return get("parameters", parameters=parameters)
 
 
 def _settings_of(table: Any) -> dict[str, Any]:

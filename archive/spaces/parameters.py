@@ -46,6 +46,8 @@ class Parameters(Space):
         parameters: Pairs of a name and a JSON object, as `ParameterSpace.json()` has them; or that
             space. None means the parameters of a perceptron.
         constraints: Texts that must not be false in a configuration.
+        model: Reference of the function that builds a configuration's network; None for none.
+        example: Shapes of its inputs (`archive.parameters.model`).
         **config: Refused.
 
     Attributes:
@@ -59,7 +61,12 @@ class Parameters(Space):
     name = NAME
 
     def __init__(
-        self, parameters: Any = None, constraints: Sequence[str] = (), **config: Any
+        self,
+        parameters: Any = None,
+        constraints: Sequence[str] = (),
+        model: str | None = None,
+        example: Any = None,
+        **config: Any,
     ) -> None:
         """Read the settings."""
         refuse_settings(self.name, config)
@@ -69,6 +76,8 @@ class Parameters(Space):
             document = {
                 "parameters": EXAMPLE if parameters is None else parameters,
                 "constraints": constraints,
+                "model": model,
+                "example": example,
             }
             self.parameters = ParameterSpace.from_json(document)
 

@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 
 from archive import rungs, runtime
+from archive.architecture.parameter_operations import NAME as PARAMETERS
 from archive.queue.capabilities import Capabilities
 from archive.settings import Settings
 from archive.store.records import Claim, Study
@@ -148,11 +149,14 @@ class TrainerPaths:
         """
         study = claim.study
         protocol = task.protocol(claim.study.protocol)
+        recipe = self.recipes.find(protocol.recipe)
+        name = study.space_config.get("model") if study.space == PARAMETERS else None
         return TrialSpec(
             architecture=claim.architecture,
             task=task,
             protocol=protocol,
-            recipe=self.recipes.find(protocol.recipe),
+            recipe=recipe,
+            model=self.recipes.model_of(recipe, name),
             objective=study.objective,
             direction=study.direction,
             seed=claim.seed,

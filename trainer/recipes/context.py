@@ -28,12 +28,13 @@ from typing import TYPE_CHECKING, Any
 
 from archive.architecture import parameter_operations
 from archive.architecture.graph import Architecture
-from archive.errors import UsageError, WeightsError
+from archive.errors import SettingsError, UsageError, WeightsError
 from archive.store.records import Direction
 from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.recipes.base import Resources, Stop
 from archive.trainer.recipes.checkpoint import CHECKPOINT_SECONDS, CheckpointSlot
 from archive.trainer.recipes.curve import Curve, Metrics
+from archive.trainer.recipes.loading import ModelSource
 from archive.trainer.tasks.base import Task
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ class TrialContext:
         inherited: Record of `initial`, as JSON values.
         recipe: Record of the recipe: its name and version. A checkpoint of another version is not
             resumed.
+        model: Function that builds the network of a configuration of parameters, or its source;
+            None for none.
         scratch: Folder of temporary files; None creates one at first use.
         checkpoint: File of the checkpoint, or its fsspec URL; None saves none.
         checkpoint_seconds: Least time between two checkpoints.
@@ -118,6 +121,7 @@ class TrialContext:
         initial: Initial | None = None,
         inherited: Mapping[str, Any] | None = None,
         recipe: Mapping[str, str] | None = None,
+        model: ModelSource | Callable[..., Any] | None = None,
         scratch: Path | None = None,
         checkpoint: Path | str | None = None,
         checkpoint_seconds: float = CHECKPOINT_SECONDS,
@@ -152,6 +156,7 @@ class TrialContext:
         self.resumed = 0
         self.stepping = self.told_to_stop = self.overran = self.built = False
         self._initial = initial
+        self._model = model
         self._record = dict(inherited or {})
         self._scratch = scratch
         self._on_report = on_report
@@ -214,15 +219,42 @@ class TrialContext:
         """Return the architecture's torch module on the CPU, with weights drawn from the seed.
 
         It maps inputs (n, *task.input_shape) to (n, task.outputs): logits of the classes, or
-        predictions in a regression (`archive.trainer.nn.base`).
+        predictions in a regression (`archive.trainer.nn.base`). A configuration of parameters has
+        the module that the model of its space makes of it, called with the parameters that its
+        signature names.
 
         Raises:
             InvalidArchitectureError: The space has no builder, or the network does not suit the
                 task.
+            SettingsError: The trainer's machine names no model for the space, or it cannot be
+                imported.
+            UsageError: The model lacks a parameter, or returns no module.
         """
+        if self.architecture.space == parameter_operations.NAME:
+            return self._configured_module()
+
         from archive.trainer.nn import builders
 
         module = builders.build(self.architecture, self.task.form(self.protocol), self.seed)
+        self.built = True
+        return module
+
+    def _configured_module(self) -> nn.Module:
+        import torch
+
+        from archive.trainer.intake import configured
+
+        if self._model is None:
+            raise SettingsError(
+                "this machine names no model for the configuration: write model = "
+                '"models.py:build" beside fit of the recipe in recipes.toml'
+            )
+
+        model = self._model.load() if isinstance(self._model, ModelSource) else self._model
+        with torch.random.fork_rng(devices=()):
+            torch.default_generator.manual_seed(self.seed)
+            module = configured.build(model, self.parameters)
+
         self.built = True
         return module
 

@@ -19,6 +19,13 @@ The file of this machine has a table for each recipe:
     command = ["./train", "--json"]  a program, relative to the file's folder; it is run by
                                      `archive.trainer.recipes.command`
     data = true                      whether it gets the task's data
+    [mine]
+    fit = "train.py:fit"
+    model = "models.py:build"        a function that builds the networks of a space of parameters,
+                                     for this recipe
+    [models]
+    "models.py:build" = "models.py:build"
+                                     the same for all recipes, by the model's name in spaces
 
 It must belong to the trainer's user or to root, without write access for others, because it names
 code to run. A file or program that it names may have another owner and a group with write access,
@@ -45,10 +52,14 @@ from archive.errors import SettingsError, UnknownNameError, UsageError
 from archive.registry import Registry
 from archive.store.protocol_names import DEFAULT_RECIPE, check_word
 from archive.trainer.recipes.command import CommandRecipe
-from archive.trainer.recipes.source import FILE_SUFFIX, MACHINE, RecipeSource
+from archive.trainer.recipes.loading import FILE_SUFFIX, ModelSource
+from archive.trainer.recipes.source import MACHINE, RecipeSource
 from archive.user_paths import expanded
 
 GROUP = "archive.recipes"
+
+MODELS = "models"
+"""Table of `recipes.toml` with functions that build networks."""
 
 DEFAULT_SOURCE = RecipeSource(DEFAULT_RECIPE, "archive.trainer.fit.train:fit")
 
@@ -150,6 +161,30 @@ class RecipeAccess:
 
         return self.sources[name]
 
+    @cached_property
+    def models(self) -> Mapping[str, ModelSource]:
+        """Models of this machine by their name in spaces, from `recipes.toml`.
+
+        Raises:
+            SettingsError: `recipes.toml` cannot be used.
+        """
+        return MappingProxyType(read_models(self.home))
+
+    def model_of(self, recipe: RecipeSource, name: str | None) -> ModelSource | None:
+        """Return the function that builds networks for a recipe: the recipe's own comes first.
+
+        Args:
+            recipe: The recipe.
+            name: Name of the model in the study's space; None for a space without one.
+
+        Returns:
+            None where this machine names none.
+        """
+        if recipe.model:
+            return ModelSource(recipe.name, recipe.model)
+
+        return None if name is None else self.models.get(name)
+
 
 def _find_installed() -> Iterable[RecipeSource]:
     for name in registry.plug_ins():
@@ -169,17 +204,46 @@ def read(home: Path) -> Iterator[RecipeSource]:
             recipe.
     """
     path = home / MACHINE
+    for name, entry in _read_file(path).items():
+        if not _is_models(name, entry):
+            yield _source(path, name, entry)
+
+
+def read_models(home: Path) -> dict[str, ModelSource]:
+    """Return the models of this machine by name; none without the file.
+
+    Raises:
+        SettingsError: As for `read`.
+    """
+    path = home / MACHINE
+    content = _read_file(path)
+    entry = content.get(MODELS)
+    if not _is_models(MODELS, entry):
+        return {}
+
+    models = {}
+    for name, target in entry.items():
+        where = f"the model {name!r} in {path}"
+        models[name] = ModelSource(name, _function(path, where, "a value", target))
+
+    return models
+
+
+def _is_models(name: str, entry: Any) -> bool:
+    """Return whether an entry is the table of models, and no recipe of that name."""
+    return name == MODELS and isinstance(entry, dict) and all(":" in key for key in entry)
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    """Return the content of `recipes.toml`; empty without the file."""
     try:
         _check_owner(path)
-        content = tomllib.loads(path.read_text("utf-8"))
+        return tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
-        return
+        return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise SettingsError(f"cannot read {path}: {reason}") from None
-
-    for name, entry in content.items():
-        yield _source(path, name, entry)
 
 
 def _check_owner(path: Path) -> None:
@@ -198,8 +262,10 @@ def _source(path: Path, name: str, entry: Any) -> RecipeSource:
         raise SettingsError(f"{path}: {error}") from None
 
     keys = set(entry) if isinstance(entry, dict) else set()
-    if keys == {"fit"}:
-        return RecipeSource(name, _function(path, where, entry["fit"]), MACHINE)
+    if keys in ({"fit"}, {"fit", "model"}):
+        fit = _function(path, where, "fit", entry["fit"])
+        model = _function(path, where, "model", entry["model"]) if "model" in keys else ""
+        return RecipeSource(name, fit, MACHINE, model=model)
 
     if keys in ({"command"}, {"command", "data"}):
         command = _command(path, where, entry)
@@ -212,19 +278,19 @@ def _source(path: Path, name: str, entry: Any) -> RecipeSource:
 
     got = (", ".join(sorted(keys)) or "no key") if isinstance(entry, dict) else repr(entry)
     raise SettingsError(
-        f'{where} must have either fit = "…", or command = […] and perhaps data = true, got {got}'
+        f'{where} must have either fit = "…" and perhaps model = "…", or command = […] and perhaps data = true, got {got}'
     )
 
 
-def _function(path: Path, where: str, fit: Any) -> str:
+def _function(path: Path, where: str, key: str, fit: Any) -> str:
     module, separator, attribute = fit.rpartition(":") if isinstance(fit, str) else ("", "", "")
     if not (module and separator and attribute):
         raise SettingsError(
-            f"{where} must have fit = 'module:function' or 'file.py:function', got {fit!r}"
+            f"{where} must have {key} = 'module:function' or 'file.py:function', got {fit!r}"
         )
 
     if "\0" in fit:
-        raise SettingsError(f"{where} must have fit without NUL bytes, got {fit!r}")
+        raise SettingsError(f"{where} must have {key} without NUL bytes, got {fit!r}")
 
     if module.endswith(FILE_SUFFIX):
         module = str(path.parent.joinpath(expanded(module)))

@@ -8,24 +8,25 @@ from __future__ import annotations
 import hashlib
 import inspect
 import os
-import stat
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import distributions
 from importlib.util import find_spec
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
 
 from archive.errors import SettingsError
 from archive.store.protocol_names import DEFAULT_RECIPE
 from archive.trainer.recipes.base import Fit
 from archive.trainer.recipes.command import CommandRecipe
-
-FILE_SUFFIX = ".py"
+from archive.trainer.recipes.loading import (
+    check_module,
+    check_writers,
+    file_of_target,
+    load_target,
+)
 
 MACHINE = "recipes.toml"
 """Origin of the recipes that the file of this name in the trainer's home has."""
@@ -41,12 +42,14 @@ class RecipeSource:
             command.
         origin: `built-in`, the package with its version, or `recipes.toml`.
         command: The command of a recipe that runs one.
+        model: Target of the function that builds its networks; empty for none.
     """
 
     name: str
     target: str
     origin: str = "built-in"
     command: CommandRecipe | None = None
+    model: str = ""
 
     def check_file(self) -> None:
         """Check that the recipe's file can be a module, and that others may not write to it.
@@ -60,21 +63,10 @@ class RecipeSource:
         if (file := self._file()) is None:
             return
 
-        _check_writers(self.name, file)
-        if self.command is not None:
-            return
-
-        if not file.is_file():
-            raise SettingsError(
-                f"the recipe {self.name!r} cannot be loaded: there is no file {file}"
-            )
-
-        if "." in file.stem:
-            raise SettingsError(
-                f"the recipe {self.name!r} cannot be loaded: the name of its file must have no "
-                "dot before "
-                f"{FILE_SUFFIX}, got {file.name!r}"
-            )
+        if self.command is None:
+            check_module(f"the recipe {self.name!r}", file)
+        else:
+            check_writers(f"the recipe {self.name!r}", file)
 
     def load(self) -> Fit:
         """Import the recipe, and return its function.
@@ -86,19 +78,7 @@ class RecipeSource:
         if self.command is not None:
             return self.command
 
-        module, _, attribute = self.target.rpartition(":")
-        try:
-            target: Any = _import(module)
-            for name in attribute.split("."):
-                target = getattr(target, name)
-        except SettingsError:
-            raise
-        except Exception as error:
-            reason = f"{type(error).__name__}: {error}"
-            raise SettingsError(
-                f"the recipe {self.name!r} cannot be loaded ({self.target}): {reason}"
-            ) from error
-
+        target = load_target(f"the recipe {self.name!r}", self.target)
         if not callable(target):
             raise SettingsError(
                 f"the recipe {self.name!r} must be a function of a TrialContext, got "
@@ -142,39 +122,7 @@ class RecipeSource:
             program = self.command.command[0]
             return Path(program) if os.sep in program else None
 
-        module = self.target.rpartition(":")[0]
-        return Path(module) if module.endswith(FILE_SUFFIX) else None
-
-
-def _check_writers(name: str, file: Path) -> None:
-    """Refuse a file that all users may write to; its owner and group are trusted."""
-    if file.is_file() and file.stat().st_mode & stat.S_IWOTH:
-        raise SettingsError(
-            f"the recipe {name!r} cannot be loaded: all users may write to {file}, which a "
-            "trainer runs: "
-            f"run chmod o-w {file}"
-        )
-
-
-def _import(module: str) -> Any:
-    """Return a module by its name or its file.
-
-    A file is imported by its name, with its folder first on the path, so that it may import the
-    files beside it, and its own child processes find it again.
-    """
-    if not module.endswith(FILE_SUFFIX):
-        return import_module(module)
-
-    file = Path(module)
-    sys.path.insert(0, str(file.parent))
-    imported = import_module(file.stem)
-    if imported.__file__ is None or not file.samefile(imported.__file__):
-        raise SettingsError(
-            f"{file} cannot be imported: a module {file.stem!r} exists already, "
-            "give it another name"
-        )
-
-    return imported
+        return file_of_target(self.target)
 
 
 def version_of(module: str) -> str | None:

@@ -86,11 +86,11 @@ def of_network(
     if not trial.built:
         return {}, {}
 
-    from archive.trainer.nn import builders, costs
+    from archive.trainer.nn import costs
 
     try:
         form = trial.task.form(trial.protocol)
-        module = builders.build(trial.architecture, form, trial.seed)
+        module = trial.module()
         metrics: Metrics = {}
         if not {"params", "flops"} <= outcome.metrics.keys():
             size = costs.measure(module, form.input_shape)

@@ -130,6 +130,7 @@ class _Attempt:
             initial=spec.initial,
             inherited=spec.inherited,
             recipe=self.recipe,
+            model=spec.model,
             checkpoint=self.checkpoint,
             checkpoint_seconds=spec.checkpoint_seconds,
             on_report=self._report,

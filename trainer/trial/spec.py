@@ -17,6 +17,7 @@ from archive.trainer.morphism import inherited_weights
 from archive.trainer.morphism.inherited_weights import InheritedWeights
 from archive.trainer.protocols.base import TrainingProtocol, inherited_seed, shorten
 from archive.trainer.recipes.checkpoint import CHECKPOINT_SECONDS
+from archive.trainer.recipes.loading import ModelSource
 from archive.trainer.recipes.registry import DEFAULT_SOURCE
 from archive.trainer.recipes.source import RecipeSource
 from archive.trainer.tasks.base import Task
@@ -45,6 +46,8 @@ class TrialSpec:
         metadata: Saved with the weights, as JSON values.
         hyperparameters: Training settings of the proposal (`archive.trainer.fit.hyperparameters`).
         recipe: The recipe, found on this machine.
+        model: Function that builds the network of a configuration of parameters, found on this
+            machine; None for none.
         objective: Name of the metric that is the result's value; the task's if None.
         direction: Whether larger or smaller values of it are better; the task's if None.
         proposal: Id of the proposal, which names its checkpoint.
@@ -100,6 +103,7 @@ class TrialSpec:
     slots: int = 1
     run: str = ""
     visible: str | None = None
+    model: ModelSource | None = None
 
 
 def with_inherited_weights(

@@ -12,10 +12,13 @@ import numpy as np
 import pytest
 import torch
 
-from archive.errors import TrainingError, UsageError, WeightsError
+from archive import spaces
+from archive.errors import SettingsError, TrainingError, UsageError, WeightsError
+from archive.space import Space
 from archive.trainer.protocols.base import add_inheritance
 from archive.trainer.recipes.base import FitResult, Stop
 from archive.trainer.recipes.context import TrialContext
+from archive.trainer.recipes.loading import ModelSource
 from archive.trainer.recipes.run import Cancelled, run
 from archive.trainer.storage import checkpoints
 from archive.trainer.tasks import registry
@@ -351,3 +354,20 @@ def test_a_trial_has_data_a_module_and_a_scratch_folder(tmp_path):
     gc.collect()
     assert not folder.exists()
     assert trial_of(scratch=tmp_path).scratch == tmp_path
+
+
+def test_a_configuration_has_the_module_of_its_model(tmp_path):
+    space = spaces.get("parameters", parameters=Space(width=[2, 4], lr=[0.1]))
+    network = space.of_names({"width": 4, "lr": 0.1})
+    model = tmp_path / "nets_of_a_trial.py"
+    model.write_text(
+        "import torch\ndef build(width, bias=True):\n    return torch.nn.Linear(10, width, bias)\n"
+    )
+    source = ModelSource("nets.py:build", f"{model}:build")
+    trial = TrialContext(network, TASK, PROTOCOL, model=source, seed=3)
+    weight = trial.module().weight
+    assert weight.shape == (4, 10)
+    assert torch.equal(weight, trial.module().weight)
+    assert trial.built
+    with pytest.raises(SettingsError, match=r"names no model .* in recipes\.toml"):
+        TrialContext(network, TASK, PROTOCOL).module()

@@ -280,3 +280,22 @@ def test_a_file_whose_name_is_no_module_is_refused(tmp_path, monkeypatch):
     (tmp_path / "v1.2.py").write_text("def fit(trial): ...\n")
     with pytest.raises(SettingsError, match=r"must have no dot before \.py, got 'v1\.2\.py'"):
         RecipeSource("mine", f"{tmp_path}/v1.2.py:fit").load()
+
+
+def test_models_are_named_beside_a_recipe_or_for_all(home):
+    text = '[mine]\nfit = "train.py:fit"\nmodel = "own.py:build"\n[models]\n"nets.py:make" = "deep/nets.py:make"\n'
+    access = RecipeAccess(home(text))
+    folder = access.home
+    assert access.names == ("default", "mine")
+    mine = access.find("mine")
+    assert access.model_of(mine, "nets.py:make").target == f"{folder}/own.py:build"
+    default = access.find("default")
+    assert access.model_of(default, "nets.py:make").target == f"{folder}/deep/nets.py:make"
+    assert access.model_of(default, "os:system") is None
+    assert access.model_of(default, None) is None
+
+
+def test_a_recipe_may_be_called_models(home):
+    access = RecipeAccess(home('[models]\nfit = "train.py:fit"\n'))
+    assert access.find("models").target.endswith("train.py:fit")
+    assert not access.models
