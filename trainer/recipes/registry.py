@@ -217,7 +217,7 @@ def read_models(home: Path) -> dict[str, ModelSource]:
     """
     path = home / MACHINE
     content = _read_file(path)
-    entry = content.get(MODELS)
+    entry = content.get(MODELS, {})
     if not _is_models(MODELS, entry):
         return {}
 
