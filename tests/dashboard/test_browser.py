@@ -10,7 +10,7 @@ import pytest
 from archive import report
 from archive.store.records import Objective, Result
 from tests.dashboard.conftest import TOKEN
-from tests.support import wait_until
+from tests.support import wait_until, whole
 from tests.support.chromium import SHORT_WAITS, needs_chromium
 from tests.support.stores import Suggestion, cells, evaluate, propose, study
 
@@ -176,6 +176,7 @@ def test_a_page_that_was_cut_off_misses_nothing(visit, archive, server):
     assert page.locator("#done").text_content() == "3"
 
 
+@pytest.mark.whole
 def test_a_page_whose_study_cannot_be_loaded_again_recovers(visit, archive, server):
     evaluate(archive, [0.25])
     page = visit("/study?study=study")
@@ -243,7 +244,7 @@ def test_a_note_of_another_user_appears_and_is_not_overwritten(visit, archive):
     second.locator(".note .text", has_text="yours, mine").wait_for()
 
 
-@pytest.mark.parametrize("name", ["..", "50 % ? & + a/b größer@home"])
+@pytest.mark.parametrize("name", [whole(".."), "50 % ? & + a/b größer@home"])
 def test_a_study_of_any_name_is_shown_live(visit, archive, server, name):
     evaluate(archive, [0.25], name)
     server.application.state.news.hurry(f"study:{name}")

@@ -166,10 +166,12 @@ def test_a_trial_ends_when_its_daemon_is_killed(tmp_path):
     code = f"""
         import time
         from pathlib import Path
-        from tests.support import faulty
-        from tests.trainer.trial.test_process import job
         from archive.trainer.trial.process import TrialProcess
-        trial = TrialProcess(job(faulty.faulty(faulty.hangs), Path({str(tmp_path)!r})))
+        from archive.trainer.trial.spec import TrialSpec
+        from tests.support import faulty
+        from tests.support.networks.nets import TINY_MLP
+        task = faulty.faulty(faulty.hangs)
+        trial = TrialProcess(TrialSpec(TINY_MLP, task, task.protocol(), 0, "cpu", 1, Path({str(tmp_path)!r})))
         print(trial.pid, flush=True)
         time.sleep(600)
     """
@@ -264,7 +266,8 @@ LOGIN = {
 
 @pytest.mark.parametrize("started", ["by the daemon", whole("by others, before")])
 def test_a_trial_does_not_have_the_login_of_the_database(tmp_path, started):
-    """In a separate process, whose fork server has this environment or not."""
+    """In a separate process, whose fork server has this environment or not; nor does a process that
+    starts trials need torch."""
     code = f"""
         import multiprocessing, os, sys
         from multiprocessing import connection, forkserver
@@ -273,18 +276,23 @@ def test_a_trial_does_not_have_the_login_of_the_database(tmp_path, started):
             if {started!r} != "by the daemon":
                 forkserver.ensure_running()
             from archive.trainer.tasks import registry as tasks
-            from archive.trainer.trial.messages import TrialFailed
+            from archive.trainer.trial.messages import TrialFailed, TrialFinished
             from archive.trainer.trial.process import TrialProcess
             from archive.trainer.trial.spec import TrialSpec
-            from tests.support import faulty
             from tests.support.networks.nets import TINY_MLP
-            task = faulty.faulty(faulty.tells_its_environment)
-            spec = TrialSpec(TINY_MLP, task, task.protocol(), 0, "cpu", 1, Path({str(tmp_path)!r}))
-            trial, last = TrialProcess(spec), None
-            while not isinstance(last, TrialFailed):
-                connection.wait(trial.waitable)
-                last = (trial.messages() or [last])[-1]
-            print(last.reason)
+
+            def last_message(task):
+                spec = TrialSpec(TINY_MLP, task, task.protocol(), 0, "cpu", 1, Path({str(tmp_path)!r}))
+                trial, last = TrialProcess(spec), None
+                while not isinstance(last, (TrialFailed, TrialFinished)):
+                    connection.wait(trial.waitable)
+                    last = (trial.messages() or [last])[-1]
+                return last
+
+            assert isinstance(last_message(tasks.get("diabetes")), TrialFinished)
+            assert "torch" not in sys.modules
+            from tests.support import faulty
+            print(last_message(faulty.faulty(faulty.tells_its_environment)).reason)
             assert os.environ["ARCHIVE_PASSWORD"] == "S3cr3t"
     """
     done = subprocess.run(
@@ -324,24 +332,6 @@ def test_the_login_stays_in_the_environment_of_this_process(monkeypatch, tmp_pat
     assert {*LOGIN, "OTHER"} <= names(contextlib.nullcontext())
     of_fork_server = names(fork_server._separately())
     assert "OTHER" in of_fork_server and not LOGIN.keys() & of_fork_server
-
-
-def test_the_process_that_starts_trials_needs_no_torch(tmp_path):
-    code = f"""
-        import sys
-        from pathlib import Path
-        from archive.trainer.tasks import registry as tasks
-        from archive.trainer.trial.messages import TrialFinished
-        from archive.trainer.trial.process import TrialProcess
-        from archive.trainer.trial.spec import TrialSpec
-        from tests.support.networks.nets import TINY_MLP
-        task, last = tasks.get("diabetes"), None
-        trial = TrialProcess(TrialSpec(TINY_MLP, task, task.protocol(), 0, "cpu", 1, Path({str(tmp_path)!r})))
-        while not isinstance(last, TrialFinished):
-            last = (trial.messages() or [last])[-1]
-        assert "torch" not in sys.modules
-    """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], cwd=ROOT, check=True, timeout=120)
 
 
 def test_signals_to_the_whole_group_leave_the_decision_to_the_daemon(tmp_path):

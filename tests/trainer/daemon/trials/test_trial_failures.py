@@ -28,16 +28,6 @@ def test_failure_is_recorded_for_its_proposal_alone(archive, monkeypatch, run):
     assert good.state is State.COMPLETE
 
 
-def test_proposal_that_kills_its_process_fails_after_its_attempts(archive, monkeypatch, run):
-    monkeypatch.setitem(registry.registry._loaded, "faulty", faulty.faulty(faulty.segfaults))
-    propose(archive, NETS[:1], "faulty")
-    assert run().failed == 3
-    (proposal,) = archive.proposals.list("study")
-    assert proposal.state is State.FAILED
-    assert "SIGSEGV" in proposal.reason
-    assert "3 attempts" in proposal.reason
-
-
 @pytest.mark.whole
 def test_trial_with_unreadable_messages_fails_alone(archive, monkeypatch, run):
     monkeypatch.setitem(registry.registry._loaded, "faulty", faulty.faulty(faulty.babbles))
@@ -50,7 +40,10 @@ def test_trial_with_unreadable_messages_fails_alone(archive, monkeypatch, run):
 
 
 @pytest.mark.parametrize(("waited_for", "rested"), [(False, [1, 2, 3]), (True, [])])
-def test_trainer_with_a_parent_does_not_back_off(archive, monkeypatch, trainer, waited_for, rested):
+def test_proposal_that_kills_its_process_fails_after_its_attempts(
+    archive, monkeypatch, trainer, waited_for, rested
+):
+    """A trainer rests between them, unless it has a parent."""
     monkeypatch.setitem(registry.registry._loaded, "faulty", faulty.faulty(faulty.segfaults))
     propose(archive, NETS[:1], "faulty")
     daemon = trainer(idle_seconds=0.3, parent=os.getpid() if waited_for else None)
@@ -58,6 +51,10 @@ def test_trainer_with_a_parent_does_not_back_off(archive, monkeypatch, trainer, 
     monkeypatch.setattr(daemon.client, "back_off", lambda failures, _: rests.append(failures))
     assert daemon.run().failed == 3
     assert rests == rested
+    (proposal,) = archive.proposals.list("study")
+    assert proposal.state is State.FAILED
+    assert "SIGSEGV" in proposal.reason
+    assert "3 attempts" in proposal.reason
 
 
 def test_hung_trial_is_killed(archive, monkeypatch, run):
