@@ -136,7 +136,10 @@ def request_of(
 
     objective, direction = _objective(options, task, protocol, defaults)
     constraints = resolve_constraints(options, task, defaults)
-    costs = known_costs.of_task(task, protocol.name) if further or constraints else NO_COSTS
+    costs = NO_COSTS
+    if further or constraints:
+        costs = _costs(space, home) or known_costs.of_task(task, protocol.name)
+
     study = Study(
         name=_name(agent.name, space, task, further, constraints)
         if options.study is None
@@ -171,6 +174,17 @@ def _agent(options: SearchOptions, stored: Study | None) -> ConfiguredAgent:
     return registry.configured(
         options.agent or (study_setup.DEFAULT_OF_SEVERAL if several else agent_of(stored))
     )
+
+
+def _costs(space: Space, home: Path | None) -> KnownCosts:
+    """Return the costs of the model of a space of parameters; none for another space."""
+    from archive.spaces.parameters import Parameters
+    from archive.trainer.recipes import model_process
+
+    if not isinstance(space, Parameters):
+        return {}
+
+    return model_process.known_costs(space.parameters.model, home)
 
 
 def _feasible(space: Space, constraints: tuple[Constraint, ...], costs: KnownCosts) -> Space:
