@@ -273,4 +273,4 @@ def _line(error: BaseException) -> str:
     if isinstance(error, SettingsError | InvalidArchitectureError):
         return str(error)
 
-    return f"{type(error).__name__}: {first_line(error, 200)}"
+    return f"{type(error).__name__}: {first_line(Exception(*error.args), 200)}"
