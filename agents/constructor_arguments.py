@@ -180,9 +180,8 @@ def _check(title: str, name: str, value: Any) -> None:
         json.dumps(value)
     except (TypeError, ValueError) as error:
         raise UsageError(
-            f"{title} cannot be recorded: its setting {name} must be a text, a number, true, "
-            "false, none, or a list or "
-            f"mapping of these, got {value!r}"
+            f"{title} cannot be recorded: its setting {name} must be a text, a number, "
+            f"true, false, none, or a list or mapping of these, got {value!r}"
         ) from error
 
 

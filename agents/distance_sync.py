@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from archive import kernels
 from archive.architecture.graph import Architecture
 from archive.kernels.base import PairDistance
-from archive.kernels.stored import kinds, worth_keeping, worth_storing
+from archive.kernels.stored import has_costly_distances, kinds, worth_storing
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -70,7 +70,7 @@ class DistanceSync:
             return 0
 
         space = next(iter(architectures.values())).space
-        if not worth_keeping(space):
+        if not has_costly_distances(space):
             return 0
 
         self._networks.update(architectures)

@@ -62,9 +62,8 @@ def decisions_of(space: Space, agent: str) -> Decisions:
     decisions = space.decisions()
     if decisions is None:
         raise UsageError(
-            f"agent {agent} needs networks made of decisions, which space {space.name} does not "
-            "offer "
-            "(its method decisions() returns none)"
+            f"agent {agent} needs networks made of decisions, "
+            f"which space {space.name} does not offer (its method decisions() returns none)"
         )
 
     return decisions

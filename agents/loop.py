@@ -245,10 +245,8 @@ class FailureLimit:
         if len(failed) > new and (in_a_row or len(failed) >= FAILURES):
             raise SearchError(
                 f"{len(failed)} proposals of the study {snapshot.study.name!r} failed and "
-                f"{new or 'none'} "
-                f"{'was' if new < 2 else 'were'} evaluated since the search began; the last "
-                "reason: "
-                f"{max(failed, key=lambda view: view.number).reason}"
+                f"{new or 'none'} {'was' if new < 2 else 'were'} evaluated since the search began; "
+                f"the last reason: {max(failed, key=lambda view: view.number).reason}"
             )
 
 

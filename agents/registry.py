@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class AgentInfo:
-    """Metadata of an agent, for the choice of one; `archive agents` shows it. n is the number of
-    observations.
+    """Metadata of an agent, for the choice of one: `archive agents`.
+
+    n is the number of observations.
 
     Attributes:
         summary: Method.

@@ -190,8 +190,8 @@ class StudyReplay:
 
         name = self.study.name
         raise UsageError(
-            f"a proposal of the study {name!r} was based on evaluations or proposals that are "
-            f"missing: {basis}"
+            f"a proposal of the study {name!r} was based on "
+            f"evaluations or proposals that are missing: {basis}"
         )
 
     def _as_of_call(self, evaluations: Sequence[Evaluation], basis: Basis) -> Sequence[Evaluation]:

@@ -161,7 +161,7 @@ def _read_metrics(evaluation: Evaluation, epochs: int, study: Study) -> dict[str
 
 
 def score_after(evaluation: Evaluation, level: float, objective: str) -> float | None:
-    """Return the best score within `level` epochs, or of the whole training;
+    """Return the best score within `level` epochs, or of the whole training.
 
     None where the training was shorter.
     """
@@ -344,8 +344,9 @@ def _posterior(inputs: Floats, values: Floats, mean: Floats, precision: Floats) 
 
 
 def _spread(lower: Floats, late: Floats) -> float:
-    """Return the standard deviation of the lower rung; of equal scores, the deviation of the upper
-    rung, or the gain, or 1.
+    """Return the standard deviation of the scores at the lower rung.
+
+    Of equal scores, the deviation at the upper rung, or the gain, or 1.
     """
     for spread, scores in (
         (lower.std(), lower),

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from archive.agents.distance_sync import DistanceSync
     from archive.api import Archive
     from archive.spaces.base import Space
-    from archive.store.records import Proposal, Study
+    from archive.store.records import Proposal, Result, Study
 
 MOST_SPARE = 8
 """Most spare suggestions of one call, each of which costs a fantasy update of the model."""
@@ -117,42 +117,51 @@ class Searcher:
             networks = architectures_of(history.usable)
             distance_sync().keep({network.key: network for network in networks})
 
-        request = {
-            **basis,
-            "wanted": count + self.spare,
-            **({"stream": self.stream} if self.stream else {}),
-        }
+        requested = count + self.spare
+        basis = {**basis, "wanted": requested}
+        if self.stream:
+            basis["stream"] = self.stream
+
         began = time.process_time()
         rng = provenance.generator(study.seed, history, self.stream)
-        seen = history if history.constraints is None else adapt(agent, history)
-        suggestions = _check(agent, agent.propose(seen, count + self.spare, rng))
-        seconds = time.process_time() - began
-        answers = (
-            [None] * len(suggestions)
-            if retrain
-            else self._archive.answers.known(study, suggestions)
-        )
-        # A repeat needs another training: the known result is the one that it repeats.
-        for position, suggestion in enumerate(suggestions):
-            if suggestion.repeat:
-                answers[position] = None
+        searched = history
+        if history.constraints is not None:
+            searched = adapt(agent, history)
 
+        suggestions = _check(agent, agent.propose(searched, requested, rng))
+        seconds = time.process_time() - began
         proposals = self._archive.proposals.create(
             study.name,
             agent_id,
             suggestions,
             budget=study.budget,
-            outcomes=answers,
-            basis={**request, **provenance.correlations_of(suggestions)},
+            outcomes=self._known_outcomes(study, suggestions, retrain),
+            basis={**basis, **provenance.correlations_of(suggestions)},
             seconds=seconds,
             most=count,
         )
-        lost = self._adapt_to_others(
-            [suggestion for suggestion in suggestions if not _is_known(suggestion, history)],
-            proposals,
-            count,
-        )
+        new = []
+        for suggestion in suggestions:
+            if not _is_known(suggestion, history):
+                new.append(suggestion)
+
+        lost = self._adapt_to_others(new, proposals, count)
         return ProposeOutcome(tuple(proposals), lost)
+
+    def _known_outcomes(
+        self, study: Study, suggestions: Sequence[Suggestion], retrain: bool
+    ) -> list[Result | None]:
+        """Return the known outcome of each suggestion; None for a suggestion to be trained."""
+        if retrain:
+            return [None] * len(suggestions)
+
+        outcomes = self._archive.answers.known(study, suggestions)
+        # A repeat needs another training: the known result is the one that it repeats.
+        for position, suggestion in enumerate(suggestions):
+            if suggestion.repeat:
+                outcomes[position] = None
+
+        return outcomes
 
     def _adapt_to_others(
         self, suggestions: Sequence[Suggestion], proposals: Sequence[Proposal], count: int
@@ -168,7 +177,9 @@ class Searcher:
             Whether other searches took so many suggestions that fewer than requested are new.
         """
         keys = list(by_key(architectures_of(suggestions)))
+        # Others took networks, and too few were left.
         lost = len(proposals) < min(count, len(keys))
+        # Or a spare suggestion was stored in place of a network that another search took.
         stored = {proposal.functional_key for proposal in proposals}
         interfered = lost or not stored <= set(keys[:count])
         self._quiet = 0 if interfered else self._quiet + 1

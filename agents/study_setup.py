@@ -80,8 +80,8 @@ def open_study(
     _check_rungs(requested, stored)
     if seed is not None and seed != stored.seed:
         raise StudyConflictError(
-            f"study {stored.name!r} exists with seed {stored.seed}, got {seed}: choose another "
-            "name for the study"
+            f"study {stored.name!r} exists with seed {stored.seed}, got {seed}: "
+            "choose another name for the study"
         )
 
     if budget is not None and budget != stored.budget:

@@ -75,8 +75,9 @@ class Archive:
     retention: Retention
 
     def __init__(self, connection: Connection) -> None:
-        """Keep the connection; the other attributes are made at first use, because a command needs
-        one or two.
+        """Keep the connection.
+
+        The other attributes are made at first use, because a command needs one or two of them.
         """
         self.connection = connection
         self._lock = threading.RLock()
@@ -110,8 +111,9 @@ class Archive:
         skip: int = 0,
         timeout: float | None = None,
     ) -> QueryResult:
-        """Run a Cypher query, read-only unless `write` is set; see
-        `archive.database.user_query.run_query`.
+        """Run a Cypher query, read-only unless `write` is set.
+
+        See `archive.database.user_query.run_query`.
         """
         from archive.database.user_query import run_query
 
@@ -138,8 +140,9 @@ class Archive:
         return saved.run(self.connection, name, parameters)
 
     def module(self, evaluation: str, weights_from: Sequence[str | Path] = ()) -> nn.Module:
-        """Return the trained network of an evaluation, on the CPU and in evaluation mode; its
-        weights are verified.
+        """Return the trained network of an evaluation, on the CPU and in evaluation mode.
+
+        Its weights are verified.
 
         It maps inputs (n, *shape) that are standardised as in training to logits (n, classes), or
         to standardised predictions (n, 1).
@@ -231,9 +234,8 @@ def connect(configuration: Settings | str | None = None, **overrides: Any) -> Ar
 
     if not isinstance(configuration, Settings | None):
         raise UsageError(
-            "an archive is at an address, 'neo4j://host:7687', in a folder, home=FOLDER, or "
-            "where Settings say, "
-            f"got {configuration!r}"
+            "an archive is at an address, 'neo4j://host:7687', in a folder, "
+            f"home=FOLDER, or where Settings say, got {configuration!r}"
         )
 
     connection = Connection.open(

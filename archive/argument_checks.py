@@ -1,6 +1,4 @@
-"""Checks of arguments, with one wording of their errors, and the parser of arguments
-`NAME=VALUE`.
-"""
+"""Checks of arguments with common error texts, and the parser of `NAME=VALUE`."""
 
 from __future__ import annotations
 
@@ -13,8 +11,7 @@ from archive.values import in_line
 
 
 def require_at_least(least: float, **arguments: float | None) -> None:
-    """Check that arguments are not smaller than a number; None, an argument that is left out,
-    passes.
+    """Check that arguments are not smaller than a number; None, an omitted argument, passes.
 
     Raises:
         UsageError: An argument is smaller, or NaN.
@@ -76,8 +73,9 @@ def check_length(what: str, name: str) -> None:
 
 
 def storable(reason: str) -> str:
-    """Return a text of another program that a server can hold: halves of characters, as in odd file
-    names, as codes.
+    """Return a text of another program in a form that a server can store.
+
+    Halves of characters, as in odd file names, become codes.
 
     Raises:
         UsageError: It is no text.

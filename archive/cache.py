@@ -1,5 +1,6 @@
-"""Disk cache of arrays that one process computes and later ones read: parsed tables, listed spaces,
-features.
+"""Disk cache of arrays that one process computes and later ones read.
+
+It holds parsed tables, listed spaces and features.
 
     HOME/cache/<kind>/<digest>.npz        HOME is ARCHIVE_HOME, else ~/.archive
 
@@ -65,8 +66,9 @@ def path(kind: str, identity: str, home: Path | None = None) -> Path:
 
 
 def read(kind: str, identity: str, home: Path | None = None) -> Arrays | None:
-    """Return the arrays of an identity, or None if they are not in the cache; see `path` for the
-    arguments.
+    """Return the arrays of an identity, or None if they are not in the cache.
+
+    Arguments as for `path`.
     """
     file = path(kind, identity, home)
     with suppress(OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
@@ -106,8 +108,9 @@ def delete(kind: str, identity: str, home: Path | None = None) -> None:
 
 @cache
 def fingerprint() -> str:
-    """Return a digest of the code that computes cached arrays, and of the versions of Python and
-    numpy.
+    """Return a digest of the code that computes cached arrays.
+
+    It includes the versions of Python and numpy.
 
     It covers the whole package except command line and trainer, because a list of dependencies
     could be incomplete.

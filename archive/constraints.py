@@ -122,9 +122,8 @@ def parse(text: str) -> Constraint:
     bound = number(match[3])
     if bound is None or not math.isfinite(bound):
         raise UsageError(
-            "the bound of a constraint is a number such as 1e6, 0.3M or 2GiB, got "
-            f"{match[3]!r} "
-            f"in {text!r}"
+            "the bound of a constraint is a number such as 1e6, "
+            f"0.3M or 2GiB, got {match[3]!r} in {text!r}"
         )
 
     return Constraint(match[1], cast(Operator, match[2]), bound)
@@ -203,9 +202,8 @@ def compute_cost(costs: KnownCosts, name: str, networks: Sequence[Any]) -> NDArr
 
     if numbers.shape != (len(networks),):
         raise UsageError(
-            f"the known cost {name} is a function of several networks, and must return one "
-            "number for each: "
-            f"for {len(networks)} it returned {values!r:.80}"
+            f"the known cost {name} is a function of several networks, "
+            f"and must return one number for each: for {len(networks)} it returned {values!r:.80}"
         )
 
     return numbers

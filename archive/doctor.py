@@ -1,5 +1,6 @@
-"""Checks of `archive doctor`: packages, plug-ins, folder, disk, credentials, server, records, each
-with a remedy.
+"""Checks of `archive doctor`, each with a remedy.
+
+They cover packages, plug-ins, folder, disk, credentials, server and records.
 """
 
 from __future__ import annotations
@@ -60,8 +61,9 @@ class CheckList:
 
 
 def examine(settings: Settings) -> Iterator[Check]:
-    """Yield the checks of packages, folder, credentials and server; start the embedded server for
-    the last one.
+    """Yield the checks of packages, folder, credentials and server.
+
+    The last check starts the embedded server.
     """
     yield Check(
         "python", "ok", f"{platform.python_version()} on {platform.system()} ({sys.executable})"
@@ -235,6 +237,6 @@ def _remedy(settings: Settings, error: ArchiveError) -> str:
         return f"archive db stop && archive db start; the server's log is in {settings.home}"
 
     return (
-        "check ARCHIVE_DB, ARCHIVE_USER, ARCHIVE_PASSWORD or ARCHIVE_PASSWORD_FILE, and that "
-        "the server runs"
+        "check ARCHIVE_DB, ARCHIVE_USER, "
+        "ARCHIVE_PASSWORD or ARCHIVE_PASSWORD_FILE, and that the server runs"
     )

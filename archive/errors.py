@@ -102,8 +102,9 @@ class UnknownNameError(UsageError):
 
 
 def _near(name: str, names: Sequence[str]) -> list[str]:
-    """Return up to three names that were probably meant: those that contain the text, and those
-    with a slip in it.
+    """Return up to three names that were probably meant.
+
+    They contain the text, or differ from it by a slip.
     """
     longer = [
         candidate for candidate in names if len(name) > 1 and name.lower() in candidate.lower()
@@ -132,7 +133,7 @@ class MissingDataError(SettingsError):
 
 
 class InvalidArchitectureError(UsageError):
-    """A graph that is no network, or no member of its space;
+    """A graph that is no network, or no member of its space.
 
     `layer` is the index of the wrong layer, if it is one.
     """
@@ -258,8 +259,9 @@ class IncompleteWriteError(QueryError):
 
 
 class LaunchError(ArchiveError):
-    """An engine, such as Slurm, that cannot start, list or stop trainers; the message has its
-    words.
+    """An engine, such as Slurm, that cannot start, list or stop trainers.
+
+    The message quotes the engine.
     """
 
 
@@ -277,7 +279,7 @@ class SearchError(ArchiveError):
 
 
 class InfeasibleError(ArchiveError):
-    """Constraints that no network meets;
+    """Constraints that no network meets.
 
     `nearest` is the key of the network of the smallest violation, if known.
     """
@@ -325,8 +327,9 @@ class NotPositiveDefiniteError(NumericalError):
 
 
 def first_line(error: Exception, most: int | None = None) -> str:
-    """Return the first line of an error's message that is not blank, or the name of its class, up
-    to some length.
+    """Return the first line of an error's message that is not blank, or its class.
+
+    Long lines are cut.
     """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return (lines[0] if lines else type(error).__name__)[:most]
@@ -335,9 +338,9 @@ def first_line(error: Exception, most: int | None = None) -> str:
 def with_line(
     error: Exception, *, file: str | None = None, module: str = "", most: int | None = None
 ) -> str:
-    """Return an error's class, message and innermost line in a file or a module's package:
+    """Return an error's class, message and innermost line in a file or a module's package.
 
-    `… (train.py, line 3)`.
+    It ends in the place: `… (train.py, line 3)`.
     """
     package = module.partition(".")[0] or None
     line = ""

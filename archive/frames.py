@@ -1,5 +1,6 @@
-"""Pandas data frames of studies, evaluations, curves and proposals: `pip install
-'nas-archive[pandas]'`.
+"""Pandas data frames of studies, evaluations, curves and proposals.
+
+They need `pip install 'nas-archive[pandas]'`.
 
     frames.studies(store)                     one row per study
     frames.evaluations(store, "my-study")     one row per evaluation, one column per metric
@@ -86,8 +87,9 @@ _TIMES = ("created", "started", "finished")
 
 
 def studies(archive: Archive) -> pd.DataFrame:
-    """Return the studies by name, oldest first: objective, counts of proposals, best value,
-    constraints.
+    """Return the studies by name, oldest first.
+
+    The columns are objective, counts of proposals, best value and constraints.
     """
     rows = []
     for summary in archive.studies.list():
@@ -112,8 +114,9 @@ def evaluations(
     space: str | None = None,
     protocol: str | None = None,
 ) -> pd.DataFrame:
-    """Return evaluations by their ids, without learning curves; arguments as for
-    `Studies.evaluations`.
+    """Return evaluations by their ids, without learning curves.
+
+    Arguments as for `Studies.evaluations`.
 
     Leave out the rows with `partial` in comparisons: their trainings paused at a rung.
 
@@ -153,8 +156,9 @@ def evaluations(
 def curves(
     archive: Archive, names: str | Sequence[str] | None = None, *, task: str | None = None
 ) -> pd.DataFrame:
-    """Return the training curves of evaluations by id and epoch, a column a metric; without a
-    curve, no rows.
+    """Return the training curves of evaluations by id and epoch, one column per metric.
+
+    An evaluation without a curve has no rows.
 
     Raises:
         UnknownNameError: There is no study of this name.
@@ -186,8 +190,9 @@ def proposals(archive: Archive, study: str) -> pd.DataFrame:
 
 
 def pareto_set(archive: Archive, study: str) -> pd.DataFrame:
-    """Return the Pareto set of a study by the ids of the proposals, the best in the first objective
-    first.
+    """Return the Pareto set of a study by the ids of the proposals.
+
+    The best in the first objective is first.
 
     Raises:
         UnknownNameError: There is no study of this name.

@@ -1,5 +1,6 @@
-"""Files that may be opened although their path comes from the database, where every writer could
-choose it.
+"""Files that may be opened although their path comes from the database.
+
+Every writer of the database could choose such a path.
 
 below a data folder             ARCHIVE_DATA_DIR, HOME/data, and folders that a trainer is given
 in HOME/named-files.jsonl       a command of this user, on this machine, named the file; with its SHA-256
@@ -63,9 +64,9 @@ def check_table(path: str, home: Path) -> None:
         pass
 
     raise SettingsError(
-        f"the table {path} of the study's space may not be read here: name it on this machine "
-        "(archive search --task "
-        f"table:{path}#COLUMN), or set ARCHIVE_DATA_DIR to a folder above it"
+        f"the table {path} of the study's space may not be read here: "
+        f"name it on this machine (archive search --task table:{path}#COLUMN), "
+        "or set ARCHIVE_DATA_DIR to a folder above it"
     )
 
 
@@ -150,8 +151,9 @@ _MOST_DIGESTS = 256
 
 
 def recorded(record: Path | None) -> dict[str, tuple[str, ...]]:
-    """Return the recorded digests of each path; none if another user could have written the
-    record.
+    """Return the recorded digests of each path.
+
+    There are none if another user could have written the record.
     """
     if record is None:
         return {}

@@ -26,8 +26,9 @@ _opened: list[str] = []
 
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
-    """Give the module `ray`, connected to a cluster; the connection stays open until the use of
-    another cluster.
+    """Give the module `ray`, connected to a cluster.
+
+    The connection stays open until the use of another cluster.
 
     Args:
         address: As `ray.init` takes it.

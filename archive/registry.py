@@ -1,5 +1,6 @@
-"""Registries of spaces, kernels, agents, tasks, recipes, observers and others by name: built-in
-ones and plug-ins.
+"""Registries of built-in parts and plug-ins by name.
+
+Parts are spaces, kernels, agents, tasks, recipes, observers and others.
 
 A built-in name is a path `"module:attribute"`, imported at first use. A plug-in package adds a name
 through an entry point of the registry's group. It cannot replace a built-in name, since recorded
@@ -22,8 +23,9 @@ T = TypeVar("T")
 
 
 def entry_points(group: str) -> Iterable[EntryPoint]:
-    """Return the entry points of a group; their import waits until a registry is asked for
-    plug-ins.
+    """Return the entry points of a group.
+
+    They are looked up only when a registry is asked for plug-ins.
     """
     from importlib import metadata
 
@@ -126,23 +128,20 @@ class Registry:
 
         if not isinstance(made, base):
             raise SettingsError(
-                f"the {self.kind} {name!r} of {self.package(name)} must be "
-                f"{_with_article(base)}, got "
-                f"{type(made).__name__}"
+                f"the {self.kind} {name!r} of {self.package(name)} must be {_with_article(base)}, "
+                f"got {type(made).__name__}"
             )
 
         return made
 
     def plug_ins(self) -> tuple[str, ...]:
-        """Return the sorted names of plug-ins, but for those that a built-in name keeps from
-        use.
-        """
+        """Return the sorted names of plug-ins, without those that a built-in name hides."""
         return tuple(sorted({*self._offered} - {*self.built_in}))
 
     def package(self, name: str) -> str:
-        """Return the package that offers a name, with its version;
+        """Return the package that offers a name, with its version.
 
-        `another package` where none is recorded.
+        `another package` if none is recorded.
         """
         return _package(self._offered.get(name))
 
@@ -155,9 +154,18 @@ class Registry:
         """
         return self.built_in[name] if name in self.built_in else self._point(name).value
 
+    def check_unique(self, name: str) -> None:
+        """Check that no two packages offer a registered name.
+
+        Raises:
+            SettingsError: Two packages offer the name.
+        """
+        self.target(name)
+
     def unused(self) -> Iterator[str]:
-        """Yield a sentence for each entry point that is not used, since its name is taken; nothing
-        is imported.
+        """Yield a sentence for each entry point that is not used because its name is taken.
+
+        Nothing is imported.
         """
         for name, points in sorted(self._points.items()):
             if name in self.built_in:
@@ -182,9 +190,8 @@ class Registry:
             ) from error
         except SystemExit as error:
             raise SettingsError(
-                f"the {self.kind} {name!r} of {self.package(name)} cannot be loaded: its "
-                "module "
-                "ends the process"
+                f"the {self.kind} {name!r} of {self.package(name)} cannot be loaded: "
+                "its module ends the process"
             ) from error
 
     def _point(self, name: str) -> EntryPoint:
@@ -208,8 +215,9 @@ class Registry:
 
     @cached_property
     def _points(self) -> dict[str, list[EntryPoint]]:
-        """Entry points of the group by name; a package that is found twice on the path counts
-        once.
+        """Entry points of the group by name.
+
+        A package that is found twice on the path counts once.
         """
         by_name: dict[str, dict[str, EntryPoint]] = {}
         for point in entry_points(group=self.group):

@@ -80,8 +80,9 @@ def _quotas(root: Path) -> Iterator[float]:
 
 
 def _folders(root: Path, mount: str, path: str, *, unified: bool) -> Iterator[Path]:
-    """Yield the folders of a group and of all groups above it below a mount; none if it is no mount
-    of its kind.
+    """Yield the folders of a group and of all groups above it below a mount.
+
+    None if the mount is of another kind.
 
     A line has the fields: id, parent, device, root of the mount, mount point, options, … - type,
     source, options.

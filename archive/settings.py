@@ -1,5 +1,6 @@
-"""Settings: location of the archive and login, from arguments, environment and `HOME/config.toml`,
-in this order.
+"""Settings: location of the archive and login.
+
+They come from arguments, environment and `HOME/config.toml`, in this order.
 
 | setting        | environment             | meaning                                                          |
 |----------------|-------------------------|------------------------------------------------------------------|
@@ -202,8 +203,9 @@ def load(
     dumps_share: float | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Settings:
-    """Return the settings: arguments, then variables of the environment, then `config.toml`, then
-    defaults.
+    """Return the settings, from the first source that has each.
+
+    The sources are arguments, variables of the environment, `config.toml` and defaults.
 
     Args:
         home: Folder of the archive.
@@ -258,16 +260,15 @@ def load(
 
 
 def environment(settings: Settings) -> dict[str, str]:
-    """Return the variables with which another process has the same settings, the password among
-    them.
-    """
+    """Return the variables with which another process has the same settings and password."""
     values = {name: getattr(settings, name, None) for name in _ENVIRONMENT}
     return {_ENVIRONMENT[name]: str(value) for name, value in values.items() if value is not None}
 
 
 def read_secret(path: Path, what: str = "password file") -> str:
-    """Return the secret in a file, called `what` in messages, which only its owner or a container
-    may read.
+    """Return the secret in a file, which only its owner or a container may read.
+
+    Messages call it `what`.
 
     Raises:
         SettingsError: The file is missing, empty, or open to others.

@@ -1,5 +1,6 @@
-"""Paths and modules as users write them, where `~` and `~name` stand for home folders; folders of
-data and tables; owners of files.
+"""Paths and modules as users write them, folders of data and tables, owners of files.
+
+`~` and `~name` stand for home folders.
 
 What a process obeys must belong to its user or to root, and nobody else may write to it.
 
@@ -29,8 +30,7 @@ DEFAULT_HOME = "~/.archive"
 
 
 def absolute(path: str | os.PathLike[str]) -> Path:
-    """Return a path from the root, with the home folder of its user and without `..`: one path for
-    one file.
+    """Return a path from the root, with `~` expanded and without `..`: one path for one file.
 
     A `..` after a symbolic link to a folder stays, as its removal would name another file.
 
@@ -58,8 +58,9 @@ def expanded(path: str | os.PathLike[str]) -> Path:
 
 
 def imported(module: str) -> ModuleType:
-    """Import a module that a command names; modules of the current folder are found, as by `python
-    -m`.
+    """Import a module that a command names.
+
+    Modules of the current folder are found, as by `python -m`.
 
     What the module prints goes to stderr.
 
@@ -84,8 +85,9 @@ def home() -> Path:
 
 
 def data_folders() -> tuple[Path, ...]:
-    """Return the folders of data sets and tables, the one to look into first ahead; new files
-    belong into the last.
+    """Return the folders of data sets and tables.
+
+    The first one is searched first; new files belong into the last.
 
     Raises:
         SettingsError: No home folder of this user is known.

@@ -78,7 +78,7 @@ def number(text: str) -> float | None:
 
 
 def whole_number(text: str) -> int | None:
-    """Return a number of digits alone;
+    """Return a number of digits alone.
 
     None for other text, and for a number that no server stores (2^63 or more).
     """
@@ -117,16 +117,17 @@ def is_duration(seconds: float | None) -> bool:
 
 
 def is_size(number: float | None) -> bool:
-    """Return whether a number can count weights or operations: from 0 on, and one that a server
-    holds.
+    """Return whether a number can count weights or operations.
+
+    It is at least 0, and a server can store it.
     """
     return number is not None and 0 <= number < LARGEST
 
 
 def as_float(value: Any) -> float | None:
-    """Return a number of any package as a float, also an array or a tensor of one;
+    """Return a number of any package as a float, also an array or a tensor of one.
 
-    None where it is no number.
+    None if the value is no number.
     """
     try:
         return float(value.item() if hasattr(value, "item") else value)
@@ -192,8 +193,9 @@ def in_line(name: str) -> str:
 
 
 def mapped(value: Any, convert: Callable[[Any], Any]) -> Any:
-    """Return nested records, mappings and collections as JSON objects and arrays, with each value
-    in them converted.
+    """Return nested records, mappings and collections as JSON objects and arrays.
+
+    Each value in them is converted.
 
     A record is an instance of a dataclass: its attributes are the keys of its object.
     """

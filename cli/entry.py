@@ -1,4 +1,4 @@
-"""The console script: signals while modules load, and streams that are not UTF-8."""
+"""The console script: signals and garbage collection at the start, streams that are not UTF-8."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GARBAGE = 10_000
 """Number of new objects after which young ones are collected, where Python's default is 700."""
 
 ERRORS = "archive.plain"
-"""Name of the error handler of such a stream."""
+"""Name of the error handler for a stream that is not UTF-8: it writes ASCII in place of signs."""
 
 _PLAIN = {
     **dict(zip("─━│┃┤├┴┬┼╇", "--||++++++", strict=True)),
@@ -39,7 +39,7 @@ def main() -> None:
     """Load and run the command line."""
     # A shell may have started the process in the background, where Ctrl-C is ignored.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _end)
+        signal.signal(signal.SIGINT, _exit_at_signal)
 
     collect_later()
     from archive.cli.main import main as run
@@ -56,12 +56,12 @@ def collect_later() -> None:
     atexit.register(gc.freeze)
 
 
-def loaded() -> None:
-    """Let Ctrl-C raise KeyboardInterrupt, as a loaded command may have to clean up."""
+def begin_command() -> None:
+    """Collect garbage again, and let Ctrl-C raise KeyboardInterrupt: commands clean up."""
     gc.enable()
     # Commands import more as they run; most end long before a collection would free anything.
     gc.set_threshold(GARBAGE)
-    if signal.getsignal(signal.SIGINT) is _end:
+    if signal.getsignal(signal.SIGINT) is _exit_at_signal:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -75,11 +75,11 @@ def ended_by_signals() -> Iterator[None]:
         yield
         return
 
-    replaced = [
-        number
-        for number in (signal.SIGTERM, signal.SIGHUP)
-        if signal.getsignal(number) is signal.SIG_DFL
-    ]
+    replaced = []
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            replaced.append(number)
+
     owner = os.getpid()
 
     def interrupt(number: int, frame: FrameType | None) -> None:
@@ -102,7 +102,7 @@ def ended_by_signals() -> Iterator[None]:
                 signal.signal(number, signal.SIG_DFL)
 
 
-def _end(number: int, frame: FrameType | None) -> None:
+def _exit_at_signal(number: int, frame: FrameType | None) -> None:
     """End the process: the import system would lose an exception, or change its type."""
     try:
         os.write(2, f"{INTERRUPTED}\n".encode())
@@ -122,5 +122,8 @@ def _replacement(error: UnicodeError) -> tuple[str | bytes, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
 
-    missing = error.object[error.start : error.end]
-    return "".join(_PLAIN.get(letter) or json.dumps(letter)[1:-1] for letter in missing), error.end
+    replacement = ""
+    for letter in error.object[error.start : error.end]:
+        replacement += _PLAIN.get(letter) or json.dumps(letter)[1:-1]
+
+    return replacement, error.end

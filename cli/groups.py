@@ -40,7 +40,7 @@ class CommandGroup(click.Group):
         return sorted({*self.commands, *self.modules})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return one command, imported if necessary; None where there is none of this name."""
+        """Return one command, imported if necessary; None if no command has this name."""
         if cmd_name in self.modules and cmd_name not in self.commands:
             self.add_command(getattr(import_module(self.modules[cmd_name]), cmd_name), cmd_name)
 

@@ -142,7 +142,7 @@ class LazyGroup(CommandGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return one command; None where there is none of this name."""
+        """Import and return one command; None if no command has this name."""
         if cmd_name not in COMMANDS:
             return None
 
@@ -151,7 +151,7 @@ class LazyGroup(CommandGroup):
 
         module, name, _ = COMMANDS[cmd_name]
         command: click.Command = getattr(import_module(module), name)
-        entry.loaded()
+        entry.begin_command()
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -1,4 +1,4 @@
-"""Names as parameters, completed by a shell: agents, tasks, spaces, studies …
+"""Names as parameters that a shell completes: agents, tasks, spaces, studies and more.
 
 A completion never starts a server, never waits long for one, and never writes an error into the
 shell: where a name cannot be looked up, nothing is offered. The commands check the names; these

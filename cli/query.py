@@ -206,8 +206,8 @@ def run(
 
     if answer.truncated:
         page = (
-            "raise --limit, add LIMIT to the query, or see the next page with --skip "
-            f"{skip + limit}"
+            "raise --limit, add LIMIT to the query, "
+            f"or see the next page with --skip {skip + limit}"
         )
         print_message((f"cut off after {limit} rows: {page}", "yellow"))
 
@@ -277,9 +277,8 @@ def _saved(
 
 def _late(seconds: float) -> ArchiveError:
     return StoreError(
-        f"the database has not answered within {seconds:g} seconds: it is busy, or was just "
-        "restarted; try again, or "
-        "allow the query more time (--timeout)"
+        f"the database has not answered within {seconds:g} seconds: "
+        "it is busy, or was just restarted; try again, or allow the query more time (--timeout)"
     )
 
 

@@ -27,6 +27,7 @@ from archive.values import finite_or_null, mapped
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+    from rich.console import JustifyMethod
     from rich.live import Live
     from rich.progress import Progress
 
@@ -173,9 +174,10 @@ def print_block(content: str) -> None:
 def print_data(content: str) -> None:
     """Write a text of several lines to stdout for a program: unchanged, except on a terminal."""
     # Without `color`, click.echo would remove escape sequences.
-    click.echo(
-        printable(content, lines=True) if sys.stdout.isatty() else content, nl=False, color=True
-    )
+    if sys.stdout.isatty():
+        content = printable(content, lines=True)
+
+    click.echo(content, nl=False, color=True)
 
 
 def print_json(document: DataclassInstance) -> None:
@@ -215,7 +217,7 @@ def print_table(
     title: str | None = None,
     styles: Mapping[str, str] | None = None,
 ) -> None:
-    """Write a table to stdout; a block of lines a row where the terminal is too narrow.
+    """Write a table to stdout; a block of lines per row where the terminal is too narrow.
 
     Args:
         columns: Names of the columns.
@@ -267,6 +269,7 @@ def _fit_table(
 
     table = _table(headings, cells, widths, numeric)
     folded = sum(widths) < sum(map(whole_width, texts))
+    # Records take a line for each field and one between them; the shorter form is chosen.
     if folded and len(to.render_lines(table)) > len(cells) * (len(headings) + 1):
         return None
 
@@ -280,10 +283,9 @@ def _table(
     numeric: Sequence[bool],
 ) -> Table:
     table = Table(header_style="bold", show_edge=False, pad_edge=False)
-    for heading, width, right in zip(headings, widths, numeric, strict=True):
-        table.add_column(
-            heading, justify="right" if right else "left", overflow="fold", width=width
-        )
+    for heading, width, is_number in zip(headings, widths, numeric, strict=True):
+        side: JustifyMethod = "right" if is_number else "left"
+        table.add_column(heading, justify=side, overflow="fold", width=width)
 
     for row in rows:
         table.add_row(*row)
@@ -294,7 +296,7 @@ def _table(
 def _print_record(
     to: Console, names: Sequence[Text], values: Sequence[Text], width: int = 1
 ) -> None:
-    """Write one line a value; further lines of a long one begin below its first line.
+    """Write one line per value; further lines of a long one begin below its first line.
 
     A value with a word that is longer than the room beside the names, such as a path, is a line of
     its own, to be copied as a whole.
@@ -315,7 +317,7 @@ def _print_record(
 
 
 def print_fields(fields: Mapping[str, Any], width: int) -> None:
-    """Write one line a field: the name in bold, then the value, lists with commas."""
+    """Write one line per field: the name in bold, then the value, lists with commas."""
     shown = {name: _list_values(value) for name, value in fields.items()}
     to = console(sys.stdout)
     if to.is_terminal:
@@ -329,17 +331,22 @@ def print_fields(fields: Mapping[str, Any], width: int) -> None:
 
 
 def _list_values(value: Any) -> str:
-    """Return a value as a line of text; what holds lists or mappings in turn stays JSON."""
-    parts = list(value.values()) if isinstance(value, Mapping) else value
-    if not isinstance(parts, list | tuple) or any(
-        isinstance(part, Mapping | list | tuple) for part in parts
-    ):
+    """Return a value as one line: parts with commas, or JSON for nested lists and mappings."""
+    if isinstance(value, Mapping):
+        parts = [(f"{name}=", part) for name, part in value.items()]
+    elif isinstance(value, list | tuple):
+        parts = [("", part) for part in value]
+    else:
         return show(value)
 
-    named = [f"{name}=" for name in value] if isinstance(value, Mapping) else [""] * len(parts)
-    return ", ".join(name + show(part) for name, part in zip(named, parts, strict=True)) or show(
-        None
-    )
+    texts = []
+    for prefix, part in parts:
+        if isinstance(part, Mapping | list | tuple):
+            return show(value)
+
+        texts.append(prefix + show(part))
+
+    return ", ".join(texts) or show(None)
 
 
 def show(value: Any) -> str:
@@ -435,7 +442,11 @@ def _least(column: Sequence[str], named: bool) -> int:
     widths = [1]
     for text in column:
         for word in text.split():
-            whole = named or _COPIED.match(word)
-            widths.append(cell_len(word) if whole else min(cell_len(word), LONG_WORD))
+            width = cell_len(word)
+            may_fold = not named and not _COPIED.match(word)
+            if may_fold:
+                width = min(width, LONG_WORD)
+
+            widths.append(width)
 
     return max(widths)

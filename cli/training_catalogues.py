@@ -102,7 +102,7 @@ class ObserverItem:
     Attributes:
         observer: Its name.
         summary: What it writes.
-        options: Default of each option; null where there is none.
+        options: Default of each option; null without a default.
         missing: Packages that it needs and that are not installed.
         extra: Extra of `nas-archive` that installs them, if one does.
     """

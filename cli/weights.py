@@ -154,6 +154,6 @@ def _print(exported: ExportedModel) -> None:
     print_fields(fields, 12)
     if exported.input is not None and exported.scaling is None:
         print_message(
-            "the means and deviations of the inputs are not known here: the task's "
-            "data are elsewhere"
+            "the means and deviations of the inputs are not known here: "
+            "the task's data are elsewhere"
         )

@@ -4,8 +4,8 @@ An agent that scores hundreds of candidates against one history needs thousands 
 them repeatedly. `Gram` returns repeated pairs from memory. It is bounded, contains only values that
 can be recomputed, and belongs to one process; agents share distances through the archive.
 
-    pairs of the largest square block   a matrix, 8 bytes a pair and component: networks that a surrogate is fitted to
-    other pairs                         a table in two generations, some 200 bytes a pair: candidates
+    pairs of the largest square block   a matrix, 8 bytes per pair and component: networks that a surrogate is fitted to
+    other pairs                         a table in two generations, some 200 bytes per pair: candidates
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class Gram(Generic[P]):
         i = np.array([number for number, _ in rows], np.int64)
         j = np.array([number for number, _ in columns], np.int64)
         stack = np.empty((len(self.distance.components), len(i), len(j)))
-        # Listing the pairs of a block takes about a hundred bytes a pair: for 5,000 networks at
+        # Listing the pairs of a block takes about a hundred bytes per pair: for 5,000 networks at
         # once, gigabytes.
         height = max(BLOCK // max(len(j), 1), 1)
         for top in range(0, len(i), height):

@@ -1,7 +1,7 @@
 """Selection of the distances that are stored in the archive, and their names.
 
 A distance is stored where reading it is faster than computing it again. Measured on one core,
-microseconds a pair, with reading at 20 to 40:
+microseconds per pair, with reading at 20 to 40:
 
 | space       | otmann | wasserstein | gromov-wasserstein | edit | embedded kernels |
 |-------------|--------|-------------|--------------------|------|------------------|
@@ -24,18 +24,20 @@ from typing import Any
 from archive.architecture.operations import vocabulary
 from archive.kernels.base import Distance, PairDistance
 
-_MANNER = ("threads", "solver")
+_COMPUTATION = ("threads", "solver")
 """Settings that change the computation of a distance, but not its value."""
 
 
-def worth_keeping(space: str) -> bool:
-    """Return whether a distance of a space is worth storing: of networks of layers, not cells."""
+def has_costly_distances(space: str) -> bool:
+    """Return whether a space has networks of layers, not cells, whose distances take long."""
     return not vocabulary(space).cells
 
 
 def worth_storing(distance: Distance[Any], space: str) -> bool:
     """Return whether reading a distance of a space is faster than computing it again."""
-    return isinstance(distance, PairDistance) and distance.store_pairs and worth_keeping(space)
+    return (
+        isinstance(distance, PairDistance) and distance.store_pairs and has_costly_distances(space)
+    )
 
 
 def kinds(distance: Distance[Any]) -> dict[str, slice]:
@@ -56,7 +58,7 @@ def _name(distance: Distance[Any]) -> str:
     parts = [distance.name]
     for setting in inspect.signature(type(distance)).parameters.values():
         value = getattr(distance, setting.name, setting.default)
-        if setting.name not in _MANNER and value != setting.default:
+        if setting.name not in _COMPUTATION and value != setting.default:
             parts += [setting.name, _plain(value)]
 
     return re.sub(r"\W", "_", "_".join(parts))

@@ -225,9 +225,8 @@ def get_marginal(agent: str, name: str, **config: float) -> Acquisition:
     acquisition = get(name, **config)
     if acquisition.joint:
         raise UsageError(
-            f"the acquisition {name} must rank all candidates at once, and agent {agent} ranks "
-            "them in several parts: "
-            "choose ei, pi, ucb or its"
+            f"the acquisition {name} must rank all candidates at once, "
+            f"and agent {agent} ranks them in several parts: choose ei, pi, ucb or its"
         )
 
     return acquisition

@@ -54,7 +54,7 @@ from archive.spaces.base import Space
 class SourceUse(Protocol):
     """Use of source studies: `archive.agents.transfer.coordinator.Transfer`, or another."""
 
-    def first(
+    def suggest_first(
         self, history: History, generator: CandidateGenerator, n: int, rng: np.random.Generator
     ) -> tuple[list[Suggestion], int | None]:
         """Return the suggestions that open a study, and the size of its initial design.
@@ -202,7 +202,7 @@ class ModelBased(Agent):
         opening = list[Suggestion]()
         initial = None
         if transfer is not None:
-            opening, initial = transfer.first(history, self.method.source, n, rng)
+            opening, initial = transfer.suggest_first(history, self.method.source, n, rng)
 
         initial = self.n_initial if initial is None else min(self.n_initial, initial)
         pending = history.with_pending(opening)

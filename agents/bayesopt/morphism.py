@@ -11,8 +11,8 @@
 | decay, lowest, children | 0.9, 1e-4, 8            | the same                         | the authors' code    |
 | n_initial               | 10                      | the same                         | see below            |
 
-The paper gives no numbers. The numbers of its preset are in the authors' code, except for the
-noise: the code adds 1e-10, a repair of rounding, but repeated evaluations need a real noise variance. The
+The paper gives no numbers; its preset has the numbers of the authors' code, except for the noise.
+The code adds 1e-10, a repair of rounding, but repeated evaluations need a real noise variance. The
 paper's first networks are neighbours of one another; here the space's pool comes first under either
 preset, as with all agents.
 
@@ -23,19 +23,16 @@ The surrogate is a Gaussian process on edit distances:
 | `bourgain` | alpha exp(-gamma rho^2), eq. (2) | positive semi-definite: rho is Euclidean |
 | `edit`     | alpha exp(-gamma d)              | indefinite: repaired at every fit        |
 
-The embedding is `archive.kernels.distances.bourgain`, the repair
-`archive.kernels.covariance.spectrum`. The reference sets of the Bourgain embedding are fitted
-networks; others are embedded by their distances to these.
+The kernel `bourgain` is `archive.agents.surrogates.gp.bourgain`, and the repair of `edit` is
+`archive.kernels.covariance.spectrum`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from archive.agents.acquisition import batch, candidate_generators
 from archive.agents.acquisition import functions as acquisitions
@@ -43,17 +40,13 @@ from archive.agents.acquisition.candidate_generators import CandidateGenerator
 from archive.agents.acquisition.morphism_tree import MorphismTree, moves_of
 from archive.agents.base import AgentInfo
 from archive.agents.bayesopt.model_based import Method, ModelBased
-from archive.agents.surrogates.base import Array, Surrogate
+from archive.agents.surrogates.base import Surrogate
+from archive.agents.surrogates.gp.bourgain import BourgainGP
 from archive.agents.surrogates.gp.distance import DistanceGP, FixedNoise, LearnedNoise, Noise
-from archive.agents.surrogates.gp.fitted import FittedGP, Pairwise
 from archive.agents.surrogates.gp.likelihood import FixedHyperparameters, Inference
 from archive.agents.surrogates.gp.marginal_likelihood import MarginalLikelihood
-from archive.architecture.graph import Architecture
-from archive.architecture.networks import networks_by_key
 from archive.errors import UnknownNameError
-from archive.kernels.base import Components
 from archive.kernels.covariance.base import exponential
-from archive.kernels.distances.bourgain import Bourgain
 from archive.kernels.distances.edit import Comparison, EditDistance
 from archive.kernels.gram import Gram
 from archive.spaces.base import Space
@@ -65,22 +58,40 @@ _PAPER_NOISE = 1e-4
 The authors' code adds 1e-10, with which replicates could not differ.
 """
 _REPEATS = 20
-"""Reference sets of each size; with ceil(ln n) of them the variance is large
-(`kernels.distances.bourgain`)."""
+"""Number of reference sets of each size. The paper's ceil(ln n) sets give distances of a large
+variance (`kernels.distances.bourgain`)."""
 
 
 @dataclass(frozen=True)
 class MorphismPreset:
-    """Values of the settings that are None."""
+    """Values of the settings that are None, and the inference."""
 
     kernel: str
     layers: Comparison
     transform: str
+    inference: Inference
+    noise: Noise
+    repeats: int | None
 
 
 PRESETS = {
-    "default": MorphismPreset("edit", "attributes", "compress-below-median"),
-    "paper": MorphismPreset("bourgain", "width", "standardise"),
+    "default": MorphismPreset(
+        kernel="edit",
+        layers="attributes",
+        transform="compress-below-median",
+        inference=MarginalLikelihood(starts=2, prior=0.25, observations=300, subset_size=100),
+        noise=LearnedNoise(1e-4, 1.0),
+        repeats=_REPEATS,
+    ),
+    "paper": MorphismPreset(
+        kernel="bourgain",
+        layers="width",
+        transform="standardise",
+        # alpha = gamma = 1: no hyperparameter is fitted.
+        inference=FixedHyperparameters(np.log([1.0, 1.0, _PAPER_NOISE])),
+        noise=FixedNoise(_PAPER_NOISE),
+        repeats=None,
+    ),
 }
 
 
@@ -159,9 +170,11 @@ class Morphism(ModelBased):
         self.children = children
         self.decay = decay
         self.lowest = lowest
-        ranked = acquisitions.get_marginal(
-            self.kind, acquisition, **({"kappa": kappa} if acquisition == "ucb" else {})
-        )
+        settings = {}
+        if acquisition == "ucb":
+            settings["kappa"] = kappa
+
+        ranked = acquisitions.get_marginal(self.kind, acquisition, **settings)
         method = Method(
             self._surrogate(),
             ranked,
@@ -185,107 +198,11 @@ class Morphism(ModelBased):
             raise UnknownNameError("kernel of morphism", kernel, KERNELS)
 
         transform = values.transform if self.transform is None else self.transform
-        paper = self.preset == "paper"
-        gram = Gram(EditDistance(self.lam, values.layers if self.layers is None else self.layers))
-        inference: Inference = MarginalLikelihood(
-            starts=2, prior=0.25, observations=300, subset_size=100
-        )
-        noise: Noise = LearnedNoise(1e-4, 1.0)
-        if paper:
-            # alpha = gamma = 1: no hyperparameter is fitted.
-            inference = FixedHyperparameters(np.log([1.0, 1.0, _PAPER_NOISE]))
-            noise = FixedNoise(_PAPER_NOISE)
-
+        layers = values.layers if self.layers is None else self.layers
+        gram = Gram(EditDistance(self.lam, layers))
         if kernel == "edit":
-            return DistanceGP(gram, exponential(1), inference, noise=noise, transform=transform)
+            return DistanceGP(
+                gram, exponential(1), values.inference, noise=values.noise, transform=transform
+            )
 
-        return BourgainGP(gram, None if paper else _REPEATS, inference, noise, transform)
-
-
-Floats = NDArray[np.float64]
-
-
-class BourgainGP(Surrogate):
-    """Gaussian process on the Bourgain embedding of a metric.
-
-    Args:
-        pairwise: Computes the metric, as its first component; it should cache pairs, which are
-            requested repeatedly.
-        repeats: Reference sets of each size; None for ceil(ln n), as in the paper.
-        inference: Inference of alpha, gamma and the noise.
-        noise: Prior of the noise.
-        transform: Outcome transform (`archive.agents.surrogates.outcome_transforms`).
-    """
-
-    def __init__(
-        self,
-        pairwise: Pairwise,
-        repeats: int | None,
-        inference: Inference,
-        noise: Noise,
-        transform: str,
-    ) -> None:
-        self.pairwise = pairwise
-        self.repeats = repeats
-        self.inference = inference
-        self.noise = noise
-        self.transform = transform
-
-    def fit(
-        self,
-        architectures: Sequence[Architecture],
-        scores: Array,
-        rng: np.random.Generator,
-        variances: Array | None = None,
-    ) -> FittedGP:
-        """See `Surrogate.fit`."""
-        rows = tuple(networks_by_key(architectures).values())
-        embedded = EmbeddedMetric(self.pairwise, rows, self.repeats)
-        process = DistanceGP(
-            embedded,
-            exponential(1, 2.0),
-            self.inference,
-            noise=self.noise,
-            transform=self.transform,
-        )
-        return process.fit(architectures, scores, rng, variances)
-
-
-class EmbeddedMetric:
-    """Distances rho of an embedding, with the interface of the original metric.
-
-    Args:
-        pairwise: Computes the metric.
-        rows: The networks to fit the embedding to, all different.
-        repeats: Reference sets of each size.
-    """
-
-    def __init__(
-        self, pairwise: Pairwise, rows: Sequence[Architecture], repeats: int | None
-    ) -> None:
-        """Fit the embedding."""
-        self.pairwise = pairwise
-        self.rows = tuple(rows)
-        distances = pairwise.distances(self.rows).stack[0]
-        self.embedding = Bourgain.fit(distances, repeats=repeats)
-        coordinates = zip(self.rows, self.embedding.coordinates, strict=True)
-        self._coordinates = {row.key: point for row, point in coordinates}
-
-    def distances(
-        self, first: Sequence[Architecture], second: Sequence[Architecture] | None = None
-    ) -> Components:
-        """Return rho of all pairs: Components of shape (1, m, n), without a normalised form."""
-        rows = self._embed(first)
-        columns = rows if second is None else self._embed(second)
-        return Components.of_stack(self.embedding.distances(rows, columns)[None], 1)
-
-    def _embed(self, networks: Sequence[Architecture]) -> Floats:
-        new = networks_by_key(networks, self._coordinates)
-        if new:
-            distances = self.pairwise.distances(tuple(new.values()), self.rows).stack[0]
-            self._coordinates.update(zip(new, self.embedding.embed(distances), strict=True))
-
-        width = self.embedding.coordinates.shape[1]
-        return np.array([self._coordinates[network.key] for network in networks]).reshape(
-            len(networks), width
-        )
+        return BourgainGP(gram, values.repeats, values.inference, values.noise, transform)

@@ -195,7 +195,7 @@ class Portfolio(Agent):
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """See `Agent.propose`."""
         check_count(n)
-        suggestions, initial = self._transfer.first(history, self._source, n, rng)
+        suggestions, initial = self._transfer.suggest_first(history, self._source, n, rng)
         n_design = self._n_design(history) if initial is None else min(self.n_design, initial)
         pending = history.with_pending(suggestions)
         # Without a finished evaluation, no surrogate can be fitted, however many are pending.

@@ -109,11 +109,11 @@ class ProxyKnowledge:
         self._cached: tuple[ProxyTable, ProxyFeatures] | None = None
         self._lock = Lock()
 
-    def first(
+    def suggest_first(
         self, history: History, generator: CandidateGenerator, n: int, rng: np.random.Generator
     ) -> tuple[list[Suggestion], int | None]:
         """See `SourceUse.first`: proxies change nothing."""
-        return self._transfer.first(history, generator, n, rng)
+        return self._transfer.suggest_first(history, generator, n, rng)
 
     def with_sources(self, cold: Surrogate, history: History) -> Surrogate:
         """Return the stacked surrogate with members of known proxies and of source studies."""

@@ -151,9 +151,8 @@ class FittedForest(Fitted):
         for network in architectures:
             if network.space != self.inputs.space:
                 raise InvalidArchitectureError(
-                    f"the forest was fitted to networks of space {self.inputs.space}, got "
-                    "one of "
-                    f"{network.space}"
+                    f"the forest was fitted to networks of space {self.inputs.space}, "
+                    f"got one of {network.space}"
                 )
 
         inputs = self.inputs.read(architectures)

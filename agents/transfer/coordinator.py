@@ -1,8 +1,8 @@
 """Transfer from studies of other tasks, for Bayesian agents.
 
     source studies -> groups of equal task, protocol and space
-                   -> one GP a kernel for each group (`source_model`)
-                   -> stacking of the agent's own model with coregionalised GPs, one a source model
+                   -> one GP per kernel for each group (`source_model`)
+                   -> stacking of the own model with coregionalised GPs, one per source model
 
 Stacking on the study's own evaluations sets the weights: by the leave-one-out predictive density of
 the agent's own model and of the coregionalised ones. The weight of an unrelated source decays after
@@ -18,69 +18,44 @@ a few evaluations.
 |            | best cells, features decide that the two spaces do not share                        |
 
 With the rule `evidence`, a source takes part only while there is evidence that it predicts the
-study's evaluations: a Bayes factor of a correlation of its task with the study's.
+study's evaluations (`archive.agents.transfer.evidence`).
 
-| symbol | meaning                                                                                 | shape  |
-|--------|-----------------------------------------------------------------------------------------|--------|
-| y      | scores of the study's own evaluations, standardised                                     | (n,)   |
-| rho    | correlation of the two tasks (`surrogates.gp.coregionalised`)                           | scalar |
-| k, w_k | models of the source, one for each kernel; their stacking weights                       | (K,)   |
-| E      | log sum_k w_k p(y | k, rho != 0) - log sum_k w_k p(y | k, rho = 0)                      | nats   |
-
-Both likelihoods are marginal: over the grids of correlations and of noise levels, with their prior
-probabilities. A source takes part where E >= `LEAST_NATS`. There is no evidence before `FIRST`
-evaluations. If rho is more probably negative than positive, the source is `reversed`: models of its
-negated scores replace its own.
-
-The agent uses its own initial design, which ends with the first evidence. Without evidence, and
-after `MOST_EVALUATIONS` evaluations, the sources change no proposal. Networks that a source
-recommends before there is evidence are mostly better than an initial design. But if the source
-tells bad networks from good ones and not which of the good ones is best, they delay the study's own
+Before there is evidence, the agent uses its own initial design. Without evidence, and after
+`MOST_EVALUATIONS` evaluations, sources change no proposal. Sources do not choose the first networks
+under this rule. Their best networks are mostly better than an initial design. But a source may
+separate bad networks from good ones without ranking the good ones, and its choices then delay the
 search.
-
-The scores are standardised, not transformed by the models' `log-regret`. Few scores are near the
-best one, where `log-regret` resolves most: unrelated sources have evidence by chance more often,
-and related ones have it later. Evidence under both transforms delays related sources as well.
-Without it, sources are hardly more behind a cold start than a cold start with other draws is
-(docs/benchmarks-log.md).
-
-The Bayes factor tells sources apart better than the leave-one-out density of the stacked models
-does. After ten evaluations of TransNAS-Bench-101, E has a median of 4.4 nats from scene to object
-classification with 200 evaluations of the source (gain of the leave-one-out density: 2.8), and of
--3.6 from scene classification to autoencoding (0.3): `python docs/scripts/evidence.py`.
 """
 
 from __future__ import annotations
 
-import math
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from threading import Lock
-from typing import Literal, NamedTuple, cast, final, get_args
+from typing import Literal, cast, final, get_args
 
 import numpy as np
-from scipy.special import logsumexp
 
 from archive.agents.acquisition.candidate_generators import CandidateGenerator, listing_of
 from archive.agents.acquisition.listing import Listing, members_of
-from archive.agents.base import History, Observation, Suggestion
+from archive.agents.base import History, Suggestion
 from archive.agents.bayesopt.model_based import Method
 from archive.agents.bayesopt.portfolio_members import MemberModel, defaults, member_model
-from archive.agents.observations import scores_of
 from archive.agents.surrogates.base import Array, Surrogate
-from archive.agents.surrogates.gp.coregionalised import CoregionalisedGP, LogLikelihoods
+from archive.agents.surrogates.gp.coregionalised import CoregionalisedGP
 from archive.agents.surrogates.gp.distance import DistanceGP
 from archive.agents.surrogates.many.prefix import FIRST as MANY
 from archive.agents.surrogates.stacking import Member, StackedGP
 from archive.agents.surrogates.transformed import OutcomeTransformed, SourceResidual
 from archive.agents.transfer.cell_vocabulary import comparable
+from archive.agents.transfer.evidence import FIRST, Evidence, Verdict
 from archive.agents.transfer.source_model import SourceGP, SourceGroup, group_sources, learn
 from archive.agents.transfer.source_tasks import too_little
 from archive.architecture.graph import Architecture
-from archive.architecture.networks import architectures_of, functional_forms
-from archive.errors import NumericalError, UnknownNameError
+from archive.architecture.networks import functional_forms
+from archive.errors import UnknownNameError
 from archive.kernels.features import choices
 from archive.spaces.base import Space
 
@@ -110,18 +85,6 @@ MOST_GROUPS = 8
 
 On NAS-Bench-201 each takes up to 200 MB and some seconds."""
 
-FIRST = 5
-"""Least number of evaluations for evidence."""
-
-TRANSFORM = "standardise"
-"""Outcome transform of the scores, with noise, too."""
-
-LEAST_NATS = 1.0
-"""Least evidence for a source that takes part."""
-
-MOST_VERDICTS = 64
-"""Number of cached results of the comparison with sources."""
-
 SourceModels = tuple[SourceGP, ...]
 
 Rule = Literal["evidence", "trusted"]
@@ -138,7 +101,7 @@ class Transfer:
         space: The space that the agents search.
         models: Models that the agent already has, by name, so that their caches of the space are
             shared.
-        listing: The networks of the space, where the agent already lists them.
+        listing: The networks of the space, if the agent already lists them.
         rule: When sources take part.
     """
 
@@ -157,7 +120,7 @@ class Transfer:
         self._lock = Lock()
         self._evidence = Evidence()
 
-    def first(
+    def suggest_first(
         self, history: History, generator: CandidateGenerator, n: int, rng: np.random.Generator
     ) -> tuple[list[Suggestion], int | None]:
         """Return the suggestions that open a study, and the size of its initial design.
@@ -174,24 +137,30 @@ class Transfer:
             source takes part.
         """
         if self.rule == "evidence":
-            return [], FIRST if self._active(history) else None
+            initial = FIRST if self._active(history) else None
+            return [], initial
 
         usable = self._usable(history)
         groups = self._active(history)
-        if not usable or (not groups and len(history.usable) < OTHER_SPACES):
+        dropped = len(history.usable) >= OTHER_SPACES
+        if not usable or not (groups or dropped):
             return [], None
 
-        most = max(TOP, len(usable))
-        done = len(history.usable) + len(history.pending)
+        opening = max(TOP, len(usable))
+        if not groups:
+            # All sources are of other spaces and take part no more; the design keeps its size.
+            return [], opening + DESIGN
+
+        evaluations = len(history.usable) + len(history.pending)
         suggestions: list[Suggestion] = []
-        for turn in range(done, min(done + n, most) if groups else done):
+        for turn in range(evaluations, min(evaluations + n, opening)):
             rank = partial(_expect, groups[turn % len(groups)])
             ranked = generator.candidates(history.with_pending(suggestions), rank, 1, rng)
             for best in ranked:
                 network = best.candidate.architecture
                 suggestions.append(Suggestion(network, parent=best.candidate.parent))
 
-        return suggestions, most + DESIGN
+        return suggestions, opening + DESIGN
 
     def with_sources(self, cold: Surrogate, history: History) -> Surrogate:
         """Return the surrogate extended by the source models of a history, if there are any."""
@@ -214,7 +183,7 @@ class Transfer:
     def without_evidence(self, history: History) -> dict[str, float]:
         """Return a correlation of 0 for each source study without sufficient evidence.
 
-        A source that takes part no longer, whatever its evidence, is not one of them.
+        Sources that take part no longer, whatever their evidence, are left out.
         """
         if self.rule == "trusted":
             return {}
@@ -258,7 +227,10 @@ class Transfer:
         return active
 
     def _verdicts(self, history: History) -> list[tuple[SourceModels, Verdict]]:
-        """Return the models of the groups that evidence decides on, and the evidence."""
+        """Return each group's models with the evidence for the group.
+
+        Empty if the study has too few or too many evaluations.
+        """
         if not FIRST <= len(history.usable) <= MOST_EVALUATIONS:
             return []
 
@@ -266,7 +238,10 @@ class Transfer:
         return [(models, self._evidence.verdict(models, history.usable)) for models in candidates]
 
     def _candidates(self, history: History) -> list[SourceModels]:
-        """Return the models of all groups, after `OTHER_SPACES` evaluations of the same space."""
+        """Return the models of all groups.
+
+        After `OTHER_SPACES` evaluations, only groups of the study's own space remain.
+        """
         all_spaces = len(history.usable) < OTHER_SPACES
         candidates = []
         for group in self._usable(history):
@@ -286,7 +261,10 @@ class Transfer:
         models = []
         for name in _members(self.space):
             model = self._own_models.get(name)
-            models.append(member_model(name, self.space, listing) if model is None else model)
+            if model is None:
+                model = member_model(name, self.space, listing)
+
+            models.append(model)
 
         return models
 
@@ -343,90 +321,3 @@ def _expect(models: SourceModels, networks: Sequence[Architecture]) -> Array:
         expected = expected + model.weight * model.means(functional)
 
     return expected
-
-
-class Verdict(NamedTuple):
-    """The result of comparing a source with the evaluations of a study.
-
-    Attributes:
-        nats: E.
-        reversed: Whether rho is more probably negative than positive.
-    """
-
-    nats: float
-    reversed: bool
-
-    @property
-    def suffices(self) -> bool:
-        """Whether the source takes part."""
-        return self.nats >= LEAST_NATS
-
-
-NONE = Verdict(0.0, False)
-
-
-@final
-class Evidence:
-    """Evidence for sources, cached. Threads may share one.
-
-    Args:
-        transform: Outcome transform of the scores.
-    """
-
-    def __init__(self, transform: str = TRANSFORM) -> None:
-        self.transform = transform
-        self._cache: OrderedDict[Hashable, Verdict] = OrderedDict()
-        self._lock = Lock()
-
-    def verdict(self, models: Sequence[SourceGP], observations: Sequence[Observation]) -> Verdict:
-        """Return the evidence for a source.
-
-        It is 0 nats for fewer than `FIRST` evaluations, for equal scores, and for scores without a
-        finite likelihood.
-
-        Args:
-            models: The models of one source, or of several sources of one task, of unchanged
-                scores.
-            observations: The usable evaluations of the study.
-        """
-        if len(observations) < FIRST:
-            return NONE
-
-        evaluated = []
-        for observed in observations:
-            evaluated.append((observed.architecture.key, observed.score, observed.variance))
-
-        key = (tuple(evaluated), tuple(models[0].group.contents))
-        with self._lock:
-            if key not in self._cache:
-                self._cache[key] = self._verdict(models, observations)
-
-            self._cache.move_to_end(key)
-            while len(self._cache) > MOST_VERDICTS:
-                self._cache.popitem(last=False)
-
-            return self._cache[key]
-
-    def _verdict(self, models: Sequence[SourceGP], observations: Sequence[Observation]) -> Verdict:
-        """Return the evidence, not cached."""
-        scores = scores_of(observations)
-        if scores.max() <= scores.min():
-            return NONE
-
-        networks = functional_forms(architectures_of(observations))
-        stored: Array = np.array([observed.variance for observed in observations], np.float64)
-        variances = stored if stored.any() else None
-        # (K, 3)
-        likelihoods = []
-        try:
-            for model in models:
-                process = CoregionalisedGP(model, self.transform)
-                likelihoods.append(process.log_likelihoods(networks, scores, variances))
-        except NumericalError:
-            return NONE
-
-        weights = np.array([model.weight for model in models])
-        total = LogLikelihoods(*logsumexp(likelihoods, axis=0, b=weights[:, None]).tolist())
-        return Verdict(
-            total.correlated - total.uncorrelated, total.reversed > total.correlated - math.log(2.0)
-        )

@@ -47,10 +47,10 @@ class PooledSources:
         self.space = space
         self.surrogate = surrogate
 
-    def first(
+    def suggest_first(
         self, history: History, generator: CandidateGenerator, n: int, rng: np.random.Generator
     ) -> tuple[list[Suggestion], int | None]:
-        """See `archive.agents.transfer.coordinator.Transfer.first`."""
+        """See `archive.agents.transfer.coordinator.Transfer.suggest_first`."""
         networks, values = self._pool(history)
         if not networks:
             return [], None

@@ -18,7 +18,7 @@ from archive.architecture.operations import vocabulary
 from archive.drawing.diagram import Diagram, DiagramNode, Flow, Link, Panel, Status
 
 Pair = tuple[int | None, int | None]
-"""Position of a layer in the first and in the second network;
+"""Position of a layer in the first and in the second network.
 
 None for a layer without a partner.
 """

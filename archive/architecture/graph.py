@@ -99,8 +99,8 @@ class Architecture:
     def __repr__(self) -> str:
         """Name the space, the size and the beginning of the key."""
         return (
-            f"<Architecture {self.space} {len(self.layers)} layers {len(self.edges)} edges "
-            f"{self.key[:8]}>"
+            f"<Architecture {self.space} {len(self.layers)} "
+            f"layers {len(self.edges)} edges {self.key[:8]}>"
         )
 
     def _repr_svg_(self) -> str:
@@ -371,8 +371,8 @@ def _check_layers(architecture: Architecture, words: Vocabulary) -> None:
             if layer.stride < 1 or (layer.units is not None and layer.units < 1):
                 raise InvalidArchitectureError(
                     (
-                        f"{layer.op} needs units and a stride >= 1, got {layer.units} and "
-                        f"{layer.stride}"
+                        f"{layer.op} needs units and a stride >= 1, "
+                        f"got {layer.units} and {layer.stride}"
                     ),
                     u,
                 )

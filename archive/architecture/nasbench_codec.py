@@ -102,8 +102,8 @@ def to_nasbench201(architecture: Architecture) -> str:
     texts = [_nb201_text(architecture, slots) for slots in _nb201_placements(architecture)]
     if not texts:
         raise CodecError(
-            "no NAS-Bench-201 string describes this architecture: its layers are no "
-            "edges of one cell"
+            "no NAS-Bench-201 string describes this architecture: "
+            "its layers are no edges of one cell"
         )
 
     return min(texts)

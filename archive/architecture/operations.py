@@ -38,7 +38,7 @@ class Operation:
         has_units: Whether a layer of this operation has a number of units (channels or neurons).
         strides: The strides that a layer of this operation may have.
         flat: Whether its output is a vector rather than an image.
-        kernel: Side of the convolution or pooling window, 0 where there is none.
+        kernel: Side of the convolution or pooling window; 0 without a window.
         residual: Whether the block adds its input to its output (NASBOT's res3, res5, res7).
         pools: Whether the layer computes the mean or maximum of its window, without weights.
         part: Name of the cell that it belongs to, where an architecture consists of several cells.

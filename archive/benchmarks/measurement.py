@@ -1,5 +1,6 @@
-"""Figures of benchmarks: measured numbers, and their texts with as many decimals as differences
-need.
+"""Figures of benchmarks: measured numbers and their texts.
+
+A text has as many decimals as a comparison needs.
 
 | call                             | text          |                                             |
 |----------------------------------|---------------|---------------------------------------------|
@@ -29,7 +30,7 @@ class Figure(NamedTuple):
         unit: Its unit, empty for a pure number.
         goal: Goal as text (`"<= 45"`); None without a goal.
         reference: The same quantity for a naive or a published reference, measured in the same run
-            unless the name says otherwise; None where there is none.
+            unless the name says otherwise; None without a reference.
     """
 
     name: str
@@ -40,13 +41,12 @@ class Figure(NamedTuple):
 
 
 def significant(value: float, difference: float | None = None) -> str:
-    """Return a number as text, with so many decimals that a difference has `DIGITS` significant
-    digits.
+    """Return a number as text, with decimals for `DIGITS` significant digits of a difference.
 
     Args:
         value: The number.
-        difference: The difference between the number and others that it is compared with; None, or
-            0, for the number.
+        difference: Difference from the number that it is compared with. Without one (None or 0),
+            the number itself gets `DIGITS` significant digits.
 
     Returns:
         A number without an exponent where `_MOST_DECIMALS` suffice; digits before the point are
@@ -63,8 +63,9 @@ def significant(value: float, difference: float | None = None) -> str:
 
 
 def mean_and_error(mean: float, error: float | None) -> str:
-    """Return a mean with its standard error: at least three significant digits of the first and two
-    of the second.
+    """Return a mean with its standard error.
+
+    The mean has at least three significant digits, and the error at least two.
 
     Args:
         mean: The mean.
@@ -73,15 +74,18 @@ def mean_and_error(mean: float, error: float | None) -> str:
     if error is None or not math.isfinite(error):
         return significant(mean)
 
-    smaller = min((size for size in (abs(mean), 10.0 * error) if size), default=0.0)
+    # A size of 0 has no first digit.
+    sizes = []
+    for size in (abs(mean), 10.0 * error):
+        if size:
+            sizes.append(size)
+
+    smaller = min(sizes, default=0.0)
     return f"{significant(mean, smaller)} ± {significant(error, smaller)}"
 
 
 def _exponent(number: float) -> int:
-    """Return the power of ten of a number's first digit, after rounding:
-
-    0 for 1.0, and for 0.9996, which is 1.00.
-    """
+    """Return the power of ten of a number after rounding to `DIGITS`: 0 for 1.0 and for 0.9996."""
     if number == 0 or not math.isfinite(number):
         return DIGITS - 1
 

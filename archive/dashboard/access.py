@@ -36,8 +36,8 @@ SHORTEST_TOKEN = 16
 
 HEADERS: Mapping[str, str] = {
     "content-security-policy": (
-        "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
-        "object-src 'none'"
+        "default-src 'self'; base-uri 'none'; form-action 'self'; "
+        "frame-ancestors 'none'; object-src 'none'"
     ),
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
@@ -47,9 +47,8 @@ HEADERS: Mapping[str, str] = {
 """Headers of every answer."""
 
 HOW_TO_SEND = (
-    "send the header 'Authorization: Bearer TOKEN', with the token of the address that archive "
-    "dashboard prints, "
-    "of its --token-file, or of ARCHIVE_DASHBOARD_TOKEN"
+    "send the header 'Authorization: Bearer TOKEN', with the token of the address "
+    "that archive dashboard prints, of its --token-file, or of ARCHIVE_DASHBOARD_TOKEN"
 )
 """How a program gets access."""
 

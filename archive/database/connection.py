@@ -124,8 +124,9 @@ class Connection:
         return embedded.instance_of(self.settings) if self.settings.embedded else ""
 
     def death_of(self, instance: str, *, wait: bool) -> Death | None:
-        """Return how an instance of the embedded server died; None if it runs, was stopped, or is
-        another server's.
+        """Return how an instance of the embedded server died.
+
+        None if it runs, was stopped, or is another server's.
 
         Args:
             instance: The instance.
@@ -187,8 +188,9 @@ class Connection:
         return self.with_recovery(attempt, patience)
 
     def turn(self, *, alone: bool, lane: str | None = None) -> AbstractContextManager[None]:
-        """Hold the write lock of an embedded server for the duration of the block
-        (`archive.database.write_lock`).
+        """Hold the write lock of an embedded server for the duration of the block.
+
+        See `archive.database.write_lock`.
 
         Args:
             alone: Whether the block needs exclusive access.
@@ -215,8 +217,7 @@ class Connection:
         self._dialect = "embedded" if "ArcadeDB" in agent else "neo4j"
 
     def session(self, *, write: bool, **options: Any) -> neo4j.Session:
-        """Return a session on the archive's database, for code of this package that manages its own
-        transaction.
+        """Return a session for code of this package that manages its own transaction.
 
         Args:
             write: Whether its transactions write.
@@ -230,8 +231,9 @@ class Connection:
         )
 
     def require_space(self) -> None:
-        """Refuse writes to an embedded server with a nearly full disk; a Neo4j server checks its
-        own disk.
+        """Refuse writes to an embedded server with a nearly full disk.
+
+        A Neo4j server checks its own disk.
 
         Raises:
             StoreError: There is too little free space.
@@ -364,8 +366,9 @@ class Connection:
         )
 
     def _reconnect(self) -> None:
-        """Find or start the embedded server after a failure, and connect again if its address or
-        login has changed.
+        """Find or start the embedded server after a failure.
+
+        If its address or login has changed, connect again.
         """
         if self.settings.uri is not None:
             return
@@ -390,9 +393,8 @@ class Connection:
             made = dumps(Folder(self.settings.home))
             last = f"the last automatic dump is {made[0]}" if made else "there is no automatic dump"
             return DamagedError(
-                f"the database of {self.settings.home} is damaged ({reason}): run archive db "
-                "repair, which keeps a "
-                f"copy of it; {last}"
+                f"the database of {self.settings.home} is damaged ({reason}): "
+                f"run archive db repair, which keeps a copy of it; {last}"
             )
 
         return DamagedError(
@@ -400,8 +402,9 @@ class Connection:
         )
 
     def _server_left(self, instance: str) -> bool:
-        """Whether the embedded server of an attempt has ended: any error of the attempt may then be
-        a consequence.
+        """Whether the embedded server of an attempt has ended.
+
+        Any error of the attempt may then be a consequence.
         """
         return self.settings.embedded and not embedded.is_running(self.settings, instance)
 

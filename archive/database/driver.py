@@ -26,8 +26,7 @@ _UINT_16 = Struct(">H")
 
 
 def hide_optional_packages() -> None:
-    """Let the driver, whenever it is first imported, import neither pandas nor pyarrow, and compute
-    no large table.
+    """Make the driver's import cheap: without pandas, pyarrow and large tables.
 
     Without them the driver accepts none of their values as parameters of a statement, and commands
     pass none. Nothing changes in a process that has imported the driver already. Any other module
@@ -38,8 +37,9 @@ def hide_optional_packages() -> None:
 
 
 def hide_arrays() -> None:
-    """Let the driver import no numpy either: for commands that pass none of its values to the
-    database.
+    """Make the driver's import cheaper: without numpy, too.
+
+    For commands that pass none of its values to the database.
     """
     finder = _finder()
     if finder is not None:
@@ -51,8 +51,7 @@ def _finder() -> _DriverFinder | None:
 
 
 class _DriverFinder:
-    """Import hook that acts while the driver is being imported: hides packages, and makes tables
-    lazy.
+    """Import hook that hides packages and makes tables lazy while the driver is imported.
 
     Args:
         hidden: Packages that are reported as missing.
@@ -91,9 +90,7 @@ class _Code(Protocol):
 
 
 def _spec_of(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
-    """Return the spec that the other finders find, with a loader that makes the tables of the
-    module lazy.
-    """
+    """Return the spec of the other finders, with a loader that makes the module's tables lazy."""
     for finder in sys.meta_path:
         if isinstance(finder, _DriverFinder):
             continue
@@ -109,8 +106,9 @@ def _spec_of(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
 
 
 class _LazyTables:
-    """Loader of a module of the driver: runs its code with empty ranges for the tables, which are
-    filled when asked.
+    """Loader of a module of the driver: empty ranges stand for its tables while its code runs.
+
+    A table is filled at its first use.
 
     Args:
         loader: The loader of the module.
@@ -142,8 +140,7 @@ class _LazyTables:
 
 
 class _Namespace(MutableMapping[str, Any]):
-    """The names of a module while its code runs: an empty table becomes a lazy one as it is
-    assigned.
+    """The names of a module while its code runs: an assigned empty table becomes a lazy one.
 
     Args:
         names: The dictionary of the module.

@@ -1,6 +1,4 @@
-"""Translation of the driver's errors: transient ones are retried, others get a message for the
-user.
-"""
+"""Translation of the driver's errors: which are transient, and messages for the user."""
 
 from __future__ import annotations
 
@@ -32,19 +30,17 @@ from archive.server.access import hint_for
 
 _DATABASE_NOT_FOUND = "Neo.ClientError.Database.DatabaseNotFound"
 _UNUSABLE_LOGIN = {
-    "Neo.ClientError.Security.AuthenticationRateLimit": "has been refused too often: wait a few "
-    "seconds",
+    "Neo.ClientError.Security.AuthenticationRateLimit": (
+        "has been refused too often: wait a few seconds"
+    ),
     "Neo.ClientError.Security.CredentialsExpired": (
-        "must change the initial password first: ALTER CURRENT USER SET PASSWORD FROM 'old' TO "
-        "'new' "
-        "on the database system"
+        "must change the initial password first: "
+        "ALTER CURRENT USER SET PASSWORD FROM 'old' TO 'new' on the database system"
     ),
 }
-# ArcadeDB's message to one transaction about a record that another deletes or moves before the
-# commit.
+# ArcadeDB reports a missing record in two cases: another transaction deleted or moved it before
+# the commit, or the record is damaged. The first passes; the second is reported at every attempt.
 _GONE_MEANWHILE = re.compile(r"RecordNotFoundException|record #\d+:\d+ not found", re.IGNORECASE)
-# A record that cannot be read. Beside other writers ArcadeDB may report it once, too, but not again
-# and again.
 _UNREADABLE = re.compile(
     r"record (?P<record>#\d+:\d+) (not found|has a broken chunk chain)|CHECK DATABASE",
     re.IGNORECASE,
@@ -54,25 +50,27 @@ _DISK_FULL = re.compile(r"no space left|disk (is )?full|quota exceeded", re.IGNO
 
 
 def is_passing(error: DriverError | Neo4jError) -> bool:
-    """Whether the same work may succeed in another run, as after a conflict or a short outage of
-    the server.
-    """
-    passing = error.is_retryable() or isinstance(
-        error, ServiceUnavailable | SessionExpired | ConnectionPoolError
-    )
-    return (
-        passing
-        or bool(_GONE_MEANWHILE.search(f"{_text(error)} {error}"))
-        or unreadable_record(error) is not None
-    )
+    """Return whether the same work may succeed in another run, as after a conflict or an outage."""
+    if error.is_retryable():
+        return True
+
+    if isinstance(error, ServiceUnavailable | SessionExpired | ConnectionPoolError):
+        return True
+
+    if _GONE_MEANWHILE.search(f"{_text(error)} {error}"):
+        return True
+
+    # A damaged record looks the same at first.
+    return unreadable_record(error) is not None
 
 
 def unreadable_record(error: Exception) -> str | None:
-    """Return the id of the record that ArcadeDB could not read, `""` if it names none, or None for
-    another error.
+    """Return the id of the record that ArcadeDB could not read; None for another error.
+
+    It is `""` if the message names no record.
     """
     if isinstance(error, ClientError):
-        # It quotes the text of the query.
+        # The message of a client error quotes the query, which may contain these words.
         return None
 
     match = _UNREADABLE.search(f"{_text(error)} {error}")
@@ -93,16 +91,14 @@ def translate(error: Exception, address: str, user: str, database: str | None) -
 
     if isinstance(error, AuthError):
         return AuthenticationError(
-            f"the server at {address} refused user {user!r}: set ARCHIVE_USER, and "
-            "ARCHIVE_PASSWORD or "
-            "ARCHIVE_PASSWORD_FILE"
+            f"the server at {address} refused user {user!r}: "
+            "set ARCHIVE_USER, and ARCHIVE_PASSWORD or ARCHIVE_PASSWORD_FILE"
         )
 
     if isinstance(error, ClientError) and error.code == _DATABASE_NOT_FOUND:
         return DatabaseNotFoundError(
-            f"the server at {address} has no database named {database!r}: set ARCHIVE_DATABASE, "
-            "or leave it unset "
-            "for the user's home database"
+            f"the server at {address} has no database named {database!r}: "
+            "set ARCHIVE_DATABASE, or leave it unset for the user's home database"
         )
 
     if isinstance(error, TransientError | ConnectionPoolError):
@@ -110,9 +106,8 @@ def translate(error: Exception, address: str, user: str, database: str | None) -
 
     if _HEAP_FULL in text:
         return QueryError(
-            "the answer needs more memory than the embedded server may use: narrow the query, or "
-            "restart the server "
-            "(archive db stop) with a larger heap_mb (ARCHIVE_HEAP_MB)"
+            "the answer needs more memory than the embedded server may use: narrow the query, "
+            "or restart the server (archive db stop) with a larger heap_mb (ARCHIVE_HEAP_MB)"
         )
 
     return QueryError(text)
@@ -125,11 +120,10 @@ def out_of_memory(heap: str) -> QueryError:
         heap: Size of the server's heap, as ` (512 MiB)`.
     """
     return QueryError(
-        "the query, or another one beside it, needed more memory than the embedded server may "
-        f"use{heap}: the server "
-        "was restarted, and the query is not sent again; narrow it, or restart the server "
-        "(archive db stop) with a "
-        "larger heap_mb (ARCHIVE_HEAP_MB)"
+        "the query, or another one beside it, needed more memory than "
+        f"the embedded server may use{heap}: "
+        "the server was restarted, and the query is not sent again; narrow it, "
+        "or restart the server (archive db stop) with a larger heap_mb (ARCHIVE_HEAP_MB)"
     )
 
 
@@ -145,21 +139,23 @@ def _unreachable(error: Exception, address: str, text: str) -> str:
 
     if isinstance(cause, ssl.SSLError):
         return (
-            f"the server at {address} answers without TLS ({cause.reason or cause}): enable TLS "
-            "for its Bolt port, or, "
+            f"the server at {address} answers without TLS ({cause.reason or cause}): "
+            "enable TLS for its Bolt port, or, "
             f"in a network that you trust, give the address {scheme.partition('+')[0]}://{rest}"
         )
 
-    reason = _line(cause.strerror or str(cause) if cause is not None else text)
-    hint = hint_for(address)
+    reason = text
+    if cause is not None:
+        reason = cause.strerror or str(cause)
+
     return (
-        f"no database server answers at {address}: is it running, and is ARCHIVE_DB right? "
-        f"({reason}){hint}"
+        f"no database server answers at {address}: "
+        f"is it running, and is ARCHIVE_DB right? ({_line(reason)}){hint_for(address)}"
     )
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and those that it follows from, each once."""
+    """Yield an error and its causes, each once."""
     left = [error]
     seen = set[int]()
     while left:

@@ -1,5 +1,6 @@
-"""A call in a separate thread, whose caller may stop waiting: no thread can be interrupted in a
-network's read.
+"""A call in a separate thread, whose caller may stop waiting.
+
+A thread cannot be interrupted in a read from the network.
 """
 
 from __future__ import annotations
@@ -57,8 +58,9 @@ class LateCall(Generic[T]):
         self._thread.start()
 
     def ends_within(self, limit: float | Callable[[], float]) -> bool:
-        """Wait for the end at most so many seconds, and return whether it has come; a function's
-        value may change.
+        """Wait at most so many seconds for the end, and return whether it has come.
+
+        A function as argument may change its value meanwhile.
         """
         begin = time.monotonic()
         while self._thread.is_alive():

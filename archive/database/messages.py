@@ -42,16 +42,16 @@ then."""
 
 
 def pipelined(session: neo4j.Session) -> AbstractContextManager[Any]:
-    """Return the context in which a session's transactions begin with their first statement, if the
-    driver has one.
+    """Return the context in which transactions begin with their first statement.
+
+    It does nothing if the driver has no such context.
     """
     switch = getattr(session, SWITCH, None)
     return switch if isinstance(switch, AbstractContextManager) else nullcontext()
 
 
 class CommittingSession:
-    """Session whose statements are transactions of their own, each sent and committed in one round
-    trip.
+    """Session whose statements are transactions, each committed in one round trip.
 
     Unlike the auto-commit transactions of the session itself, they are atomic on ArcadeDB.
 
@@ -66,8 +66,9 @@ class CommittingSession:
     def run(
         self, query: Any, parameters: Mapping[str, Any] | None = None, **further: Any
     ) -> CommittedRows:
-        """Run a statement in a transaction, commit it, and return its rows; see
-        `neo4j.Session.run`.
+        """Run a statement in a transaction, commit it, and return its rows.
+
+        See `neo4j.Session.run`.
 
         Raises:
             Neo4jError: The statement or the commit failed, and nothing is stored.
@@ -164,8 +165,9 @@ _HEADER = 5
 
 
 def encoded_size(value: Any) -> int:
-    """Return an upper bound of the bytes of a value in a message (PackStream); fast for lists of
-    numbers.
+    """Return an upper bound of the bytes of a value in a message (PackStream).
+
+    It is fast for lists of numbers.
     """
     kind = type(value)
     if kind in _NUMBERS:
@@ -233,9 +235,7 @@ def check_size(statement: str, parameters: Mapping[str, Any]) -> None:
 
 
 def limited(work: Callable[[ManagedTransaction], T]) -> Callable[[ManagedTransaction], T]:
-    """Return work that raises a MessageTooLargeError instead of running a statement that is too
-    large.
-    """
+    """Return work that raises a MessageTooLargeError instead of running a too large statement."""
     return lambda transaction: work(cast("ManagedTransaction", _LimitedTransaction(transaction)))
 
 

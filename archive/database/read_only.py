@@ -1,5 +1,6 @@
-"""Read-only guard: a check that a Cypher text can only read, the first of three protections of the
-data.
+"""Read-only guard: a check that a Cypher text can only read.
+
+It is the first of three protections of the data.
 
 The text is cut into tokens; words inside comments, strings and quoted names do not count. The guard
 refuses a text with a keyword of a writing clause, with a procedure or a function that is not on the
@@ -88,9 +89,7 @@ def require_read_only(cypher: str) -> None:
 
 
 def without_end_mark(cypher: str) -> str:
-    """Return the text without a closing `;` and what follows it, because not every server accepts a
-    `;`.
-    """
+    """Return the text up to a closing `;`, because some servers accept no `;`."""
     try:
         tokens = _tokens(cypher)
     except ReadOnlyError:
@@ -200,8 +199,9 @@ def _check_statement(text: str, tokens: list[Token]) -> None:
 
 
 def _is_name(tokens: list[Token], position: int) -> bool:
-    """Whether only a name can be here: a property, a label, a type, a parameter, an alias or a key
-    of a map.
+    """Whether only a name can be here.
+
+    Names are properties, labels, types, parameters, aliases and keys of maps.
     """
     before = tokens[position - 1].text if position else ""
     after = tokens[position + 1].text if position + 1 < len(tokens) else ""

@@ -1,5 +1,6 @@
-"""Shared statements of the store: locks, properties that depend on a state, and writes that count
-their rows.
+"""Shared statements of the store: locks, derived properties, and counted writes.
+
+Derived properties depend on the state of a proposal.
 
 `MATCH … SET` silently skips rows without a match. On ArcadeDB, an existing row is skipped very
 rarely: a traversal that races with a commit on the same node may see no relationships (about one
@@ -39,8 +40,7 @@ def revised(node: str) -> str:
 
 
 def rewritten(study: str) -> str:
-    """Return the assignments that must follow a change of stored proposals outside the queue: `SET
-    {…}`.
+    """Return the assignments that must follow a change of proposals outside the queue: `SET {…}`.
 
     Readers with cached proposals then read all of them again (`archive.store.snapshots`), the next
     addition counts the proposals (`archive.queue.admission`), and the next result at a rung reads
@@ -93,8 +93,9 @@ def by_column(rows: Iterable[RowT], name: str) -> dict[Any, RowT]:
 def write_all(
     tx: ManagedTransaction, statement: str, rows: Sequence[Mapping[str, Any]], **parameters: Any
 ) -> Record:
-    """Run a statement that returns the number of written `$rows` as `written`, and return its
-    record.
+    """Run a statement that returns the number of written `$rows`, and return its record.
+
+    The number's name is `written`.
 
     Args:
         tx: The transaction.

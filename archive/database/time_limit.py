@@ -1,6 +1,4 @@
-"""Time limit of a user's query, on either server, and the errors of a query that is sent with
-one.
-"""
+"""Time limit of a user's query, on either server, and the errors of such a query."""
 
 from __future__ import annotations
 
@@ -76,8 +74,9 @@ class QueryLimit:
         self._begun = math.inf
 
     def check(self) -> None:
-        """Refuse to continue where the caller has stopped waiting, as before a query is sent or a
-        write is committed.
+        """Refuse to continue if the caller has stopped waiting.
+
+        This is checked before a query is sent or a write is committed.
 
         Raises:
             QueryError: It has.

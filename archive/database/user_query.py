@@ -139,8 +139,9 @@ def run_query(
 def _read(
     connection: Connection, cypher: str, parameters: dict[str, Any], page: Page, limit: QueryLimit
 ) -> QueryResult:
-    """Run a query that only reads; again after a conflict or a lost connection, never after the
-    server's death.
+    """Run a query that only reads.
+
+    It runs again after a conflict or a lost connection, never after the server's death.
     """
     patience = None if limit.left is None else min(limit.left, connection.settings.patience)
     return connection.with_recovery(
@@ -203,8 +204,9 @@ def _check_survival(connection: Connection, instance: str, error: DriverError | 
 def _run_write(
     connection: Connection, cypher: str, parameters: dict[str, Any], page: Page, limit: QueryLimit
 ) -> QueryResult:
-    """Run a user's query that may write, with exclusive access; again after a conflict, which has
-    rolled it back.
+    """Run a user's query that may write, with exclusive access.
+
+    It runs again after a conflict, which has rolled it back.
 
     It does not run again if its outcome is unknown, because a user's write need not be idempotent.
     """
@@ -260,8 +262,9 @@ def _in_transaction(
 def _in_parts(
     connection: Connection, cypher: str, parameters: dict[str, Any], page: Page, limit: QueryLimit
 ) -> QueryResult:
-    """Run a statement that accepts no enclosing transaction, once: `CALL { … } IN TRANSACTIONS`,
-    schema commands.
+    """Run a statement once that accepts no enclosing transaction.
+
+    Examples are `CALL { … } IN TRANSACTIONS` and schema commands.
 
     Parts that it committed before an error stay: it does not run again, and cached counts are
     invalidated in any case.

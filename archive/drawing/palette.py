@@ -58,8 +58,7 @@ Colour = Callable[[str], str]
 
 FONT = (
     "system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Helvetica,Arial,'Noto "
-    "Sans','Liberation Sans',"
-    "'DejaVu Sans',Ubuntu,Cantarell,sans-serif"
+    "Sans','Liberation Sans','DejaVu Sans',Ubuntu,Cantarell,sans-serif"
 )
 """Families of fonts; several by name, since resvg knows no generic ones."""
 

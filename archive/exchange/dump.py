@@ -172,9 +172,8 @@ class _Writing:
                 return
 
             raise UsageError(
-                f"a dump cannot hold the {kind} {name} of this archive: {error}; "
-                "--skip-damaged "
-                "leaves it out"
+                f"a dump cannot hold the {kind} {name} of this archive: "
+                f"{error}; --skip-damaged leaves it out"
             ) from None
 
         self.file.write(kind, record)
@@ -278,9 +277,8 @@ def make(settings: Settings, kept: int, share: float) -> str:
     limit = share * (shutil.disk_usage(folder.dumps).free + _bytes(former))
     if expected * min(kept, len(former) + 1) > limit:
         return (
-            f"no automatic dump: the disk is short, {expected / 2**20:.1f} MiB each of "
-            f"{limit / 2**20:.1f} MiB "
-            f"(dumps_share {share:g})"
+            "no automatic dump: the disk is short, "
+            f"{expected / 2**20:.1f} MiB each of {limit / 2**20:.1f} MiB (dumps_share {share:g})"
         )
 
     path = folder.dumps / f"automatic-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}.jsonl.gz"

@@ -278,9 +278,8 @@ class DumpReader:
         version = record.get("version")
         if not isinstance(version, int) or not 1 <= version <= VERSION:
             raise UsageError(
-                f"{self.path} has version {brief(version)} of the format, this release reads 1 "
-                f"to {VERSION}: "
-                "upgrade with pip install --upgrade nas-archive"
+                f"{self.path} has version {brief(version)} of the format, this release "
+                f"reads 1 to {VERSION}: upgrade with pip install --upgrade nas-archive"
             )
 
         studies, schema, release = (record.get(name) for name in ("studies", "schema", "release"))
@@ -300,8 +299,7 @@ class DumpReader:
         if schema > LATEST:
             raise UsageError(
                 f"{self.path} has schema version {schema}, written by release {release!r:.40}; "
-                "this one knows "
-                f"{LATEST}: upgrade with pip install --upgrade nas-archive"
+                f"this one knows {LATEST}: upgrade with pip install --upgrade nas-archive"
             )
 
         return Header(version, schema, release, studies)
@@ -314,8 +312,8 @@ class DumpReader:
 
         if record.get("counts") != dict(counts):
             raise UsageError(
-                f"{self.path} was altered: the numbers of its records are not those "
-                "in its last line"
+                f"{self.path} was altered: "
+                "the numbers of its records are not those in its last line"
             )
 
 

@@ -118,8 +118,8 @@ def load(
 
     if notify and reader.unmeasured:
         notify(
-            f"seconds of {counted(reader.unmeasured, 'result')} are left out: they must be a "
-            "finite number >= 0"
+            f"seconds of {counted(reader.unmeasured, 'result')} are left out: "
+            "they must be a finite number >= 0"
         )
 
     return reader.contents, dict(changed)
@@ -214,9 +214,8 @@ class _Checked:
 
         if kind == "distances" and any(key <= record["of"] for key in record["to"]):
             raise UsageError(
-                "distances belong to the smaller key of a pair, got distances of "
-                f"{record['of']} "
-                "to smaller ones"
+                "distances belong to the smaller key of a pair, "
+                f"got distances of {record['of']} to smaller ones"
             )
 
         if kind == "morph" and record["parent"] == record["child"]:
@@ -239,9 +238,8 @@ class _Checked:
         text = hash(text_of(record))
         if self._texts.setdefault((kind, name), text) != text:
             raise UsageError(
-                f"{kind} {name!r:.80} is in the file twice, with different values: it was put "
-                "together from several "
-                "dumps; load them one after the other"
+                f"{kind} {name!r:.80} is in the file twice, with different values: "
+                "it was put together from several dumps; load them one after the other"
             )
 
     def _check_result(self, record: Record) -> None:
@@ -249,8 +247,8 @@ class _Checked:
         first, other = (self.seen["architecture"][key] for key in networks)
         if first != other:
             raise UsageError(
-                f"proposal of {networks[0]} has the result {record['result']!r:.80} "
-                "of another network"
+                f"proposal of {networks[0]} has the result "
+                f"{record['result']!r:.80} of another network"
             )
 
     def _reference(self, kind: str, record: Record) -> Any:

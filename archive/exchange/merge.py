@@ -57,10 +57,8 @@ def _task(stored: Record, loaded: Record) -> Record:
     if stored["direction"] != loaded["direction"]:
         raise StudyConflictError(
             f"the archive has the task {loaded['task']!r} under the protocol "
-            f"{loaded['protocol']!r} with direction "
-            f"{stored['direction']}, the file has results with direction {loaded['direction']}: "
-            "load it into another "
-            "archive"
+            f"{loaded['protocol']!r} with direction {stored['direction']}, the file has "
+            f"results with direction {loaded['direction']}: load it into another archive"
         )
 
     return loaded
@@ -77,9 +75,8 @@ def _study(stored: Record, loaded: Record) -> Record:
     for field, ours, theirs in pairs:
         if ours != theirs:
             raise StudyConflictError(
-                f"the archive has another study {name!r}, with {field} {ours}, the file's has "
-                f"{theirs}: "
-                f"{_RENAME} {name}=NEW"
+                f"the archive has another study {name!r}, with {field} {ours}, "
+                f"the file's has {theirs}: {_RENAME} {name}=NEW"
             )
 
     return {**loaded, "properties": _larger(stored["properties"], loaded["properties"])}
@@ -144,9 +141,8 @@ def _proposal(stored: Record, loaded: Record) -> Record:
             time == "result" and None in (stored[time], loaded[time])
         ):
             raise StudyConflictError(
-                f"{name} has the {time} {stored[time]} in the archive, {loaded[time]} in the file: two "
-                "copies of the study "
-                f"diverged; {_RENAME} {loaded['study']}=NEW"
+                f"{name} has the {time} {stored[time]} in the archive, {loaded[time]} in the file: "
+                f"two copies of the study diverged; {_RENAME} {loaded['study']}=NEW"
             )
 
     ahead = max(stored, loaded, key=_progress)

@@ -1,4 +1,4 @@
-"""Rows of a study for other programs: one row a proposal, with its result.
+"""Rows of a study for other programs: one row per proposal, with its result.
 
 `rows_of` has metrics and hyperparameters as maps, `flat` has one column for each. Times are ISO
 8601 in UTC, values in the task's own unit.
@@ -54,8 +54,7 @@ TYPES = {
 
 @dataclass(frozen=True)
 class ExportItem:
-    """One proposal of an exported study; CSV and parquet have a column for each metric and
-    hyperparameter.
+    """Proposal of an exported study; CSV and parquet have a column per metric and hyperparameter.
 
     Attributes:
         study: Name of the study.
@@ -135,7 +134,7 @@ class ExportLine(ExportItem):
 
 
 def rows_of(archive: Archive, study: str) -> list[ExportItem]:
-    """Return one row a proposal of a study, by number.
+    """Return one row per proposal of a study, by number.
 
     Raises:
         UnknownNameError: There is no study of this name.

@@ -132,6 +132,5 @@ def check_reachable(launcher: Launcher, settings: Settings, what: str) -> None:
         if settings.uri is not None and access.is_loopback(settings.uri):
             raise SettingsError(
                 f"{what} needs an address that other machines reach, and {settings.uri} means "
-                "each machine itself: "
-                "set ARCHIVE_DB to the name of the database's machine"
+                "each machine itself: set ARCHIVE_DB to the name of the database's machine"
             )

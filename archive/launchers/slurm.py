@@ -27,6 +27,13 @@ from archive.launchers.options import launch_option
 from archive.launchers.records import TrainerFleet, exports, without_login
 from archive.trainer.storage.file_names import trainer_logs
 
+# Requeues the job when its time is over and work may be left.
+# - `kill -0` asks whether the trainer runs. `wait` returns at every trapped signal, so it is
+#   repeated until the trainer has ended.
+# - USR1 is Slurm's warning before the time limit. TERM is a cancellation: the job is not requeued.
+# - A trainer stops claiming up to a tenth of its time (`shutdown.LARGEST_RESERVE`) before its end.
+#   If it ends by itself after that moment (`late`), with code 0 or 3, proposals may be waiting:
+#   this counts as the limit.
 _REQUEUE = """\
 trainer=$!
 trap 'limit=reached; kill -TERM "$trainer"' USR1
@@ -40,9 +47,8 @@ fi
 if [ "${limit:-}" = reached ]; then scontrol requeue "${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}"; fi
 exit $code"""
 
-# A trainer stops claiming a tenth of its time before it must hand back, at the earliest
-# (`archive.trainer.daemon.shutdown`). From then on it ends as soon as it has nothing to
-# do.
+# left   seconds that the trainer may use, 0 for no limit; {left} is an arithmetic expression
+# late   value of SECONDS from which on the trainer may have stopped claiming
 _MAX_TIME = """\
 left=$(({left}))
 if [ "$left" -gt {grace} ]; then set -- --max-time "${{left}}s"; else left=0; fi
@@ -51,8 +57,8 @@ _OWN_END = (
     '$(date -d "$(squeue --noheader --jobs="$SLURM_JOB_ID" --format=%e)" +%s 2>/dev/null) '
     "- $(date +%s)"
 )
-"""Seconds until the end that Slurm has set for the job: a year without a limit, negative where
-there is no squeue."""
+"""Seconds until the end of the job's time, in bash: a year without a limit, negative without
+squeue."""
 
 
 @dataclass
@@ -76,8 +82,8 @@ class SlurmRequest:
     )
     warning: float = launch_option(
         (
-            "Time before the limit at which a trainer must return its proposals; it stops claiming "
-            "earlier."
+            "Time before the limit at which a trainer must return its proposals; "
+            "it stops claiming earlier."
         ),
         "duration",
         180.0,
@@ -117,14 +123,14 @@ def script(fleet: TrainerFleet, request: SlurmRequest, count: int) -> str:
     if request.time and 60 * _minutes(request.time) <= end:
         raise UsageError(
             f"a job of {60 * _minutes(request.time)} s has no time to train: it is told to end "
-            f"{request.warning:g} s "
-            f"(--warning) before its time limit, and its trials have {fleet.grace_seconds:g} s "
-            "(--grace) for that; "
+            f"{request.warning:g} s (--warning) before its time limit, "
+            f"and its trials have {fleet.grace_seconds:g} s (--grace) for that; "
             "give it a longer --time or a shorter --warning"
         )
 
     command = shlex.join(fleet.command(request.python or sys.executable))
-    if limited := not any(argument.split("=")[0] == "--max-time" for argument in fleet.arguments):
+    limited = "--max-time" not in [argument.split("=")[0] for argument in fleet.arguments]
+    if limited:
         command += ' "$@"'
 
     lines = [
@@ -137,14 +143,18 @@ def script(fleet: TrainerFleet, request: SlurmRequest, count: int) -> str:
 
     lines += request.setup
     if limited:
-        limit = f"{60 * _minutes(request.time)} - SECONDS" if request.time else _OWN_END
-        lines.append(
-            _MAX_TIME.format(
-                left=f"{limit} - {request.warning:.0f}", grace=math.ceil(fleet.grace_seconds)
-            )
-        )
+        limit = _OWN_END
+        if request.time:
+            limit = f"{60 * _minutes(request.time)} - SECONDS"
 
-    lines += [f"{command} &", _REQUEUE] if request.requeue_at_limit else [f"exec {command}"]
+        left = f"{limit} - {request.warning:.0f}"
+        lines.append(_MAX_TIME.format(left=left, grace=math.ceil(fleet.grace_seconds)))
+
+    if request.requeue_at_limit:
+        lines += [f"{command} &", _REQUEUE]
+    else:
+        lines.append(f"exec {command}")
+
     return "\n".join([*lines, ""])
 
 
@@ -157,7 +167,8 @@ def _options(fleet: TrainerFleet, request: SlurmRequest, count: int) -> Iterator
     yield from ("--nodes=1", "--ntasks=1")
     yield f"--output={_quote(output)}"
     yield from ("--open-mode=append", "--requeue")
-    yield f"--signal=B:{'USR1' if request.requeue_at_limit else 'TERM'}@{request.warning:.0f}"
+    signal = "USR1" if request.requeue_at_limit else "TERM"
+    yield f"--signal=B:{signal}@{request.warning:.0f}"
     for name in ("partition", "account", "qos", "constraint"):
         if (value := getattr(request, name)) is not None:
             yield f"--{name}={_quote(value)}"
@@ -169,19 +180,22 @@ def _options(fleet: TrainerFleet, request: SlurmRequest, count: int) -> Iterator
         yield f"--cpus-per-task={request.cpus}"
 
     if request.memory:
-        yield f"--mem={-(-request.memory // 2**20)}M"
+        yield f"--mem={math.ceil(request.memory / 2**20)}M"
 
     if request.time:
         yield f"--time={_minutes(request.time)}"
 
     for option in request.sbatch:
         name, separator, value = option.partition("=")
-        yield option if value.startswith('"') else f"{name}{separator}{_quote(value)}"
+        if not value.startswith('"'):
+            option = f"{name}{separator}{_quote(value)}"
+
+        yield option
 
 
 def _minutes(seconds: float) -> int:
     """Return a time limit in whole minutes, as Slurm counts it."""
-    return max(1, -int(-seconds // 60))
+    return max(1, math.ceil(seconds / 60))
 
 
 def _quote(value: str) -> str:
@@ -235,13 +249,13 @@ class SlurmLauncher(SlurmRequest, Launcher):
         for row in rows.splitlines():
             id_, state, host, reason = [*row.split("|"), "", "", ""][:4]
             if state in RUNNING:
-                trainers.append(LaunchedTrainer(id_, "running", host or None))
+                trainer = LaunchedTrainer(id_, "running", host or None)
+            elif reason in ("", "None"):
+                trainer = LaunchedTrainer(id_, "pending")
             else:
-                trainers.append(
-                    LaunchedTrainer(
-                        id_, "pending", reason=None if reason in ("", "None") else reason
-                    )
-                )
+                trainer = LaunchedTrainer(id_, "pending", reason=reason)
+
+            trainers.append(trainer)
 
         return sorted(trainers, key=lambda trainer: _order(trainer.id))
 

@@ -172,7 +172,7 @@ class _ThreadingServer(ThreadingMixIn, WSGIServer):
 
 
 class _QuietHandler(WSGIRequestHandler):
-    """A handler without an access log, which would have a line a scrape."""
+    """A handler without an access log, which would have one line per scrape."""
 
     def log_message(self, format: str, *arguments: Any) -> None:
         """Write nothing."""

@@ -283,8 +283,8 @@ def declarations(parameters: Mapping[str, Any]) -> dict[str, Declaration | Group
             checked[name] = constant(entry)
         else:
             raise SettingsError(
-                f"{name} is no parameter, got {brief(entry)}: write space.constant(...) or "
-                "space.group(...)"
+                f"{name} is no parameter, got {brief(entry)}: "
+                "write space.constant(...) or space.group(...)"
             )
 
     return checked

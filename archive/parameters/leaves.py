@@ -229,8 +229,8 @@ def _most_repeats(name: str, count: int | str, scope: _Scope) -> int:
         if not isinstance(bound, int) or isinstance(bound, bool) or bound < 0:
             raise DeclarationError(
                 name,
-                f"{name} is repeated {count} times, which must be whole numbers from 0, "
-                f"got {brief(bound)}",
+                f"{name} is repeated {count} times, "
+                f"which must be whole numbers from 0, got {brief(bound)}",
             )
 
     most: int = max(bounds)

@@ -107,8 +107,7 @@ def get(name: str) -> SavedQuery:
 
 
 def check(name: str, values: Mapping[str, Any]) -> None:
-    """Check that a saved query has these parameters, that their values fit, and that none is
-    missing.
+    """Check the parameters of a saved query: their names, their values, and that none is missing.
 
     Raises:
         UnknownNameError: There is no such query, or it has no such parameter.

@@ -1,5 +1,6 @@
-"""Saved queries over all results of a task, computed from columns of results: fast for long
-histories.
+"""Saved queries over all results of a task, computed from columns of results.
+
+This is fast for long histories.
 
 The Cypher text of a saved query is its definition and runs on any server. Over a hundred thousand
 results ArcadeDB takes a minute for some texts and runs out of memory for others; here, the same
@@ -56,8 +57,8 @@ RETURN s.name AS study, t.id AS id, t.name AS task, t.protocol AS protocol ORDER
 MEASURED = "MATCH (t:Task {id: $id})<-[:ON]-(e:Evaluation) RETURN count(e) AS measured"
 
 TASKS = (
-    "MATCH (t:Task) RETURN t.id AS id, t.name AS task, t.protocol AS protocol ORDER BY task, "
-    "protocol"
+    "MATCH (t:Task) RETURN t.id AS id, t.name AS task, "
+    "t.protocol AS protocol ORDER BY task, protocol"
 )
 
 SECONDS = """
@@ -222,9 +223,7 @@ def frontier(
 
 
 def _met(study: StudyResults, constraints: Sequence[Constraint], trained: bool) -> StudyResults:
-    """Return the results that meet constraints, those alone that reuse no other one if
-    `trained`.
-    """
+    """Return the results that meet constraints; if `trained`, without those that reuse another."""
     selected = result_columns.feasible(constraints, study.columns)
     if trained:
         selected = list(map(and_, selected, _are_trained(study)))
@@ -318,9 +317,7 @@ _BASED = ("number", "agent", "value", "based_on")
 def proposals_of(
     connection: Connection, params: Parameters, deadline: float = math.inf
 ) -> QueryResult | None:
-    """Return the rows of the text of `contributions`, of those proposals that its answer depends
-    on.
-    """
+    """Return the rows of the query `contributions` for the proposals that its answer depends on."""
     requested = params["study"]
     named = requested is not None
     every = (
@@ -386,7 +383,7 @@ def _tasks(connection: Connection, params: Parameters) -> dict[tuple[str, str], 
 def _of_tasks(
     connection: Connection, params: Parameters, columns: Sequence[str], deadline: float
 ) -> list[list[StudyResults]] | None:
-    """Return columns of the studies of each task and objective;
+    """Return columns of the studies of each task and objective.
 
     None if a task has results without a study.
     """
@@ -414,8 +411,9 @@ def _count_measured(tx: ManagedTransaction, id_: str) -> int:
 
 
 def _sign(group: Sequence[StudyResults], params: Parameters) -> float:
-    """Return the sign that makes larger values better: as requested, or as in all studies of the
-    group.
+    """Return the sign that makes larger values better.
+
+    It is as requested, or as in all studies of the group.
     """
     minimise = params["minimise"]
     if minimise is None:
@@ -427,8 +425,9 @@ def _sign(group: Sequence[StudyResults], params: Parameters) -> float:
 def _usable(
     group: Sequence[StudyResults],
 ) -> tuple[result_columns.Columns, NDArray[np.float64], tuple[str, ...]]:
-    """Return the columns of whole results with a number as value, these values, and task, protocol
-    and objective.
+    """Return the columns of whole results with a number as value.
+
+    Beside them: the values, task, protocol and objective.
     """
     columns = result_columns.joined([study.columns for study in group])
     values = np.array(columns["value"], np.float64)
@@ -440,8 +439,9 @@ def _usable(
 
 
 def _different(codes: NDArray[np.int64]) -> int:
-    """Return the number of different codes; they are small, so counting is faster than
-    `numpy.unique`.
+    """Return the number of different codes, which are small.
+
+    Counting is faster than `numpy.unique`.
     """
     return int(np.count_nonzero(np.bincount(codes)))
 

@@ -1,5 +1,6 @@
-"""Contributions between agents: the results that each agent's proposals were based on, counted by
-their proposer.
+"""Contributions between agents: whose results each agent's proposals were based on.
+
+Results are counted by their proposer.
 
 The basis of a proposal names the results that its agent knew (`archive.agents.provenance`): numbers
 of proposals, by study. A known result counts as used, whether or not it influenced the agent's

@@ -1,5 +1,6 @@
-"""Data model of the graph for programs that explain it: labels, relationships, properties with type
-and meaning.
+"""Data model of the graph for programs that explain it.
+
+It has labels, relationships, and properties with type and meaning.
 
     read()["labels"]["Evaluation"]["properties"]["value"]   # {"type": "FLOAT", "meaning": …}
 

@@ -93,8 +93,9 @@ def lineage(
 def _longest(
     connection: Connection, study: str, best: str, deadline: float
 ) -> list[tuple[str, list[str]]]:
-    """Return the networks of the longest path to the best one, with the operations that made each
-    of its parent.
+    """Return the networks of the longest path to the best one.
+
+    Each has the operations that made it of its parent.
     """
     numbers = {best: _run(connection, NUMBER, {"key": best, "study": study}, deadline).rows[0][0]}
     made: dict[str, list[tuple[str, list[str]]]] = {}

@@ -56,7 +56,7 @@ ORDER BY key, task, protocol
 
 @dataclass(frozen=True)
 class StoredResult:
-    """One evaluation of a network;
+    """One evaluation of a network.
 
     `study` is null for an imported one, `answered_from` the result that it repeats.
     """
@@ -111,7 +111,7 @@ class OpenProposal:
 
 @dataclass(frozen=True)
 class MeanValue:
-    """Mean of the whole trainings of a network under one protocol;
+    """Mean of the whole trainings of a network under one protocol.
 
     `direction` says which values are better.
     """
@@ -124,8 +124,9 @@ class MeanValue:
 
 
 def results(connection: Connection, functional_key: str, most: int) -> list[StoredResult]:
-    """Return the evaluations of all networks with a functional key, in any study or import, by
-    task.
+    """Return the evaluations of all networks with a functional key, by task.
+
+    They are from any study or import.
     """
     rows = run_query(connection, RESULTS, {"key": functional_key}, limit=most).rows
     return [StoredResult(*row) for row in rows]

@@ -109,8 +109,9 @@ def run(
 def why_empty(
     connection: Connection, name: str, parameters: Mapping[str, Any] | None = None
 ) -> str | None:
-    """Return why a saved query has no rows, if there is a specific reason; arguments as for
-    `run`.
+    """Return why a saved query has no rows, if there is a specific reason.
+
+    Arguments as for `run`.
     """
     if name != "frontier":
         return None

@@ -237,8 +237,9 @@ def _admit(tx: ManagedTransaction, request: Request, *, again: bool) -> list[Pro
 def _room(
     tx: ManagedTransaction, request: Request, budget: int | None, total: int, requested: int
 ) -> int:
-    """Return how many proposals there is room for, counted exactly only where fewer than the
-    requested number fit.
+    """Return how many proposals there is room for.
+
+    The number is exact only if fewer than the requested number fit.
     """
     limits = [limit for limit in (budget, request.budget) if limit is not None]
     if not limits or total + requested <= min(limits):
@@ -318,9 +319,9 @@ def _row(request: Request, number: int, position: int, based_on: str | None) -> 
 
 
 def _state(outcome: Result | str | None) -> str | None:
-    """Return the state that a proposal is created in;
+    """Return the state that a proposal is created in.
 
-    None where its result follows in the same transaction.
+    None if its result follows in the same transaction.
     """
     if outcome is None:
         return State.WAITING.value

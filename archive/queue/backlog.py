@@ -146,8 +146,9 @@ class Unreachable:
 def unreachable(
     connection: Connection, statuses: Iterable[WorkerStatus], proposal: str | None = None
 ) -> list[Unreachable]:
-    """Return the waiting proposals that none of the living workers can run; none where no worker is
-    alive.
+    """Return the waiting proposals that no living worker can run.
+
+    There are none if no worker is alive.
 
     Args:
         connection: Connection to the archive.
@@ -180,8 +181,9 @@ def unreachable(
 def lacking(
     connection: Connection, studies: Iterable[str], statuses: Sequence[WorkerStatus]
 ) -> dict[str, str]:
-    """Return the studies whose task, space or recipe each of the workers lacks, with the reason of
-    the last worker.
+    """Return the studies whose task, space or recipe each of the workers lacks.
+
+    Each has the reason of the last worker.
 
     Args:
         connection: Connection to the archive.

@@ -68,8 +68,9 @@ def cancel(connection: Connection, ids: Sequence[str], reason: str | None = None
 
 
 def retry(connection: Connection, ids: Sequence[str]) -> list[bool]:
-    """Put proposals that failed or were cancelled back into the queue: all of them, or none where
-    one is refused.
+    """Put proposals that failed or were cancelled back into the queue.
+
+    If one is refused, none is put back.
 
     A retried proposal counts towards the budget again, even beyond it: the caller asked for this
     one.

@@ -70,7 +70,7 @@ class Capabilities:
         return cls(**lists, memory_bytes=node.get("memory_bytes"))
 
     def lacks(self, task: str, protocol: str, space: str) -> str | None:
-        """Return the capability that a study needs and the worker lacks, in words;
+        """Return the capability that a study needs and the worker lacks, in words.
 
         None if it can run the study.
         """
@@ -119,9 +119,7 @@ class ClaimFilter:
         }
 
     def examine(self, tx: ManagedTransaction, studies: Iterable[str]) -> bool:
-        """Decide about the studies that are new, and return whether one of them is excluded from
-        now on.
-        """
+        """Decide about the new studies, and return whether one of them is excluded from now on."""
         new = []
         for name in sorted(set(studies)):
             _, decided = self._decided.get(name, (True, 0.0))

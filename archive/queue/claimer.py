@@ -174,8 +174,9 @@ class Claimer:
     def _keep(
         self, request: ClaimRequest, head: _Head, ids: Sequence[str], taken: Sequence[Taken]
     ) -> None:
-        """Keep the rest of a head after a claim; candidates before the claimed one wait no
-        longer.
+        """Keep the rest of a head after a claim.
+
+        Candidates before the claimed one wait no longer.
         """
         caller = _caller(request)
         last = taken[0].proposal.id if taken else None

@@ -181,8 +181,9 @@ class Taken:
 
 
 def candidates(queue: QueueView, request: ClaimRequest, collisions: int = 0) -> list[str]:
-    """Choose waiting proposals of the highest priority at random: a share, or the candidates for a
-    claim of one.
+    """Choose waiting proposals of the highest priority at random.
+
+    They are a share, or the candidates for a claim of one.
 
     Args:
         queue: The head of the queue, with waiting proposals.
@@ -237,8 +238,9 @@ def take(
 
 
 def held(tx: ManagedTransaction, request: ClaimRequest) -> list[Taken]:
-    """Return the proposals that the request was granted before, by number, and renew their
-    leases.
+    """Return the proposals that the request was granted before, and renew their leases.
+
+    They are sorted by number.
     """
     parameters = {"study": request.study, "state": State.RUNNING.value, "token": request.token}
     return _read_taken(
@@ -327,8 +329,9 @@ def _running(
 
 
 def _shuffle(head: Sequence[str], reach: int) -> list[str]:
-    """Return the first candidates in parts of `reach`, each in random order: of the first parts,
-    none may wait now.
+    """Return the first candidates in parts of `reach`, each in random order.
+
+    Of the first parts, none may wait now.
     """
     ids: list[str] = []
     for start in range(0, min(len(head), CANDIDATES), reach):

@@ -118,8 +118,9 @@ class ProposalResult:
 
 
 def complete(tx: ManagedTransaction, results: Sequence[ProposalResult]) -> None:
-    """Store the results of proposals that the caller has created or locked, and has found ready for
-    a result.
+    """Store the results of proposals.
+
+    The caller has created or locked them, and has found them ready for a result.
 
     Raises:
         IncompleteWriteError: A node that belongs to a proposal was not found.
@@ -150,8 +151,9 @@ def complete(tx: ManagedTransaction, results: Sequence[ProposalResult]) -> None:
 
 
 def complete_held(tx: ManagedTransaction, results: Sequence[ProposalResult]) -> int:
-    """Store in one statement the results of those proposals that their workers still hold, and
-    return their number.
+    """Store in one statement the results of the proposals that their workers still hold.
+
+    Return the number of these proposals.
 
     The other proposals stay as they are. So do proposals whose reports had curves that the result
     lacks.
@@ -161,8 +163,9 @@ def complete_held(tx: ManagedTransaction, results: Sequence[ProposalResult]) -> 
 
 
 def _row(result: ProposalResult, recorded: Iterable[str] = ()) -> dict[str, Any]:
-    """Return the row of a result, which removes the `recorded` curves and metrics of an earlier
-    one.
+    """Return the row of a result.
+
+    The row removes the `recorded` curves and metrics of an earlier result.
     """
     # The curve moves to the evaluation.
     curve = list(curve_properties(result.result.curve))

@@ -124,8 +124,9 @@ def read(connection: Connection, study: str, proposal: str | None = None) -> lis
 
 
 class EventFollower:
-    """Incremental reader of the events of a study, or of one proposal; each call reads only changed
-    proposals.
+    """Incremental reader of the events of a study, or of one proposal.
+
+    Each call reads only changed proposals.
 
     Args:
         connection: Connection to the archive.

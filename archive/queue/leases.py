@@ -1,5 +1,4 @@
-"""Leases: the exclusive, time-limited hold of a worker on a proposal, and the states that it can
-lead to.
+"""Leases: the exclusive, time-limited hold of a worker on a proposal, and its ends.
 
     WAITING --take--> RUNNING --finish--> COMPLETE | PRUNED
        ^                 |
@@ -117,8 +116,9 @@ class Change:
 
 
 def lock(tx: ManagedTransaction, ids: Iterable[str]) -> dict[str, Row]:
-    """Lock proposals, in one order for all callers, and return their properties by id; missing ids
-    are left out.
+    """Lock proposals, in one order for all callers, and return their properties by id.
+
+    Missing ids are left out.
     """
     return by_column(tx.run(LOCK, ids=sorted(set(ids))).data(), "id")
 
@@ -176,8 +176,9 @@ def finish(row: Row, token: str, state: State) -> Change:
 
 
 def fail(row: Row, token: str, end: End, limit: int, *, retry: bool) -> Change | None:
-    """Return the change of a proposal that its worker could not finish; None if it is recorded
-    already.
+    """Return the change of a proposal that its worker could not finish.
+
+    None if the change is recorded already.
 
     Raises:
         LeaseLostError: Another token holds the proposal, or has finished it.
@@ -194,8 +195,9 @@ def fail(row: Row, token: str, end: End, limit: int, *, retry: bool) -> Change |
 def exhaust(
     row: Row, token: str, end: End, limit: int, memory: MemoryNeed, largest: int
 ) -> Change | None:
-    """Return the change of a proposal whose trial ran out of memory; None if it is recorded
-    already.
+    """Return the change of a proposal whose trial ran out of memory.
+
+    None if the change is recorded already.
 
     It is tried again without neighbours on the device, then on a larger device, and fails after the
     largest.
@@ -239,8 +241,9 @@ def exhaust(
 
 
 def release(row: Row, token: str, refusal: End | None = None) -> Change | None:
-    """Return the change that puts a proposal back into the queue without an attempt; None if it is
-    there already.
+    """Return the change that puts a proposal back into the queue without an attempt.
+
+    None if the proposal is there already.
 
     Args:
         row: The locked proposal.
@@ -264,7 +267,7 @@ def release(row: Row, token: str, refusal: End | None = None) -> Change | None:
 
 
 def expire(row: Row, limit: int) -> Change | None:
-    """Return the change that marks an expired lease, or ends a marked one;
+    """Return the change that marks an expired lease, or ends a marked one.
 
     None if neither is due.
     """
@@ -281,8 +284,9 @@ def expire(row: Row, limit: int) -> Change | None:
 
 
 def given_up(row: Row) -> State:
-    """Return the final state of a proposal that is not tried again; the result of an earlier rung
-    is kept.
+    """Return the final state of a proposal that is not tried again.
+
+    The result of an earlier rung is kept.
     """
     return State.PRUNED if row["rung_values"] else State.FAILED
 
@@ -293,9 +297,9 @@ def without_curve(row: Row) -> dict[str, None]:
 
 
 def _lose(row: Row, limit: int, end: End) -> Change:
-    """Return the change that takes a proposal from its worker:
+    """Return the change that takes a proposal from its worker.
 
-    WAITING, or FAILED once `limit` attempts are lost.
+    The new state is WAITING, or FAILED once `limit` attempts are lost.
     """
     attempts = row["attempts"] + 1
     if attempts < limit:

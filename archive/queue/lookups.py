@@ -92,9 +92,7 @@ def of_network(connection: Connection, study: str, functional_key: str) -> Propo
 
 
 def held(connection: Connection, claims: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Return the pairs (id, token) that hold their proposals, as a read sees it, which locks
-    nothing.
-    """
+    """Return the pairs (id, token) that hold their proposals, by a read without locks."""
     rows = [{"id": id_, "token": token} for id_, token in claims]
     pairs = connection.read(
         lambda tx: tx.run(HELD, rows=rows).single(strict=True)["held"], single=True
@@ -141,7 +139,7 @@ def _prioritise(tx: ManagedTransaction, id_: str, priority: float) -> None:
 def unknown(id_: str) -> UnknownNameError:
     """Return the error that no proposal has this id."""
     hint = (
-        "an id is STUDY#NUMBER with five digits, and archive study show lists the numbers of "
-        "a study"
+        "an id is STUDY#NUMBER with five digits, "
+        "and archive study show lists the numbers of a study"
     )
     return UnknownNameError("proposal", id_, (), hint)

@@ -142,9 +142,9 @@ def promote(
 
 
 def _near(study: RungStudy, ended: Sequence[RungResult]) -> tuple[list[int], StudyBorders] | None:
-    """Return the numbers to promote by the stored borders, and the borders;
+    """Return the numbers to promote by the stored borders, and the borders.
 
-    None if these do not tell.
+    None if the borders do not decide.
     """
     if study.borders is None:
         return None
@@ -264,9 +264,9 @@ class RungBorder:
                 self.nearest[index] = place._replace(paused=False)
 
     def promote(self, reduction: int) -> list[int] | None:
-        """Return the proposals to promote, which are paused no longer;
+        """Return the proposals to promote, which are paused no longer.
 
-        None if the nearest results do not tell.
+        None if the nearest results do not decide.
         """
         best = (
             min(self.finished // reduction, self.above + len(self.nearest) + self.below)
@@ -343,8 +343,9 @@ class StudyBorders:
         return json.dumps(rows, separators=(",", ":"))
 
     def insert(self, standing: RungStanding, before: int) -> None:
-        """Add the results of a proposal at the rungs that it has finished since it had `before` of
-        them.
+        """Add the results of a proposal at the rungs that it has finished.
+
+        The first `before` of them are counted already.
         """
         for border in self._borders[:before]:
             border.leave(standing.number)
@@ -353,9 +354,9 @@ class StudyBorders:
             self._borders[rung].insert(_place(self._study, standing, rung))
 
     def promote(self) -> list[int] | None:
-        """Return the numbers of the proposals to promote;
+        """Return the numbers of the proposals to promote.
 
-        None if only all results of the study can tell.
+        None if only all results of the study can decide.
         """
         promoted: list[int] = []
         for border in self._borders:

@@ -1,5 +1,4 @@
-"""Proposals: from an agent's suggestion, through a worker's lease, to a result or the reason of a
-failure.
+"""Proposals: from an agent's suggestion, through a worker's lease, to a result or a failure.
 
 Agents and trainers meet here and nowhere else. Concurrency rules of the queue:
 
@@ -61,8 +60,9 @@ class Proposals:
         *,
         max_attempts: int = MAX_ATTEMPTS,
     ):
-        """Read and write through this connection; after `max_attempts` lost attempts a proposal
-        becomes FAILED.
+        """Read and write through this connection.
+
+        After `max_attempts` lost attempts a proposal becomes FAILED.
         """
         self._connection = connection
         self._architectures = architectures
@@ -171,8 +171,9 @@ class Proposals:
         token: str | None = None,
         again: bool = False,
     ) -> builtins.list[Claim]:
-        """Claim at most `most` proposals, under one token and in one transaction; returns them by
-        number.
+        """Claim at most `most` proposals, under one token and in one transaction.
+
+        They are sorted by number.
 
         The worker gets at most its fair share of the queue. `archive.queue.claims.ClaimRequest`
         describes `whole`, by which it may get more, and `claim_filter` and `again`.
@@ -191,8 +192,9 @@ class Proposals:
         return self._claimer.claim(request) if most > 0 else []
 
     def settle(self, several: Sequence[Notice]) -> builtins.list[Answer]:
-        """Store the notices of a worker, in one transaction unless they are large; see
-        `archive.queue.updates`.
+        """Store the notices of a worker, in one transaction unless they are large.
+
+        See `archive.queue.updates`.
 
         Args:
             several: Reports, completions, failures and releases, of any proposals.
@@ -219,15 +221,16 @@ class Proposals:
         self._settle(Report(id_, token, None, lease_seconds))
 
     def held(self, leases: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
-        """Return the pairs (id, token) that hold their proposals; only a notice tells for
-        certain.
+        """Return the pairs (id, token) that hold their proposals, by a read without locks.
+
+        A lease may end after the read: only the answer to a notice is certain.
         """
         return lookups.held(self._connection, leases)
 
     def report(
         self, id_: str, token: str, curve: Curve, lease_seconds: float = LEASE_SECONDS
     ) -> None:
-        """Store the whole curve so far, one value a metric and epoch, and renew the lease.
+        """Store the whole curve so far, one value per metric and epoch, and renew the lease.
 
         Raises:
             LeaseLostError: Another worker holds the proposal, it is back in the queue, or it has
@@ -237,8 +240,9 @@ class Proposals:
         self._settle(Report(id_, token, curve, lease_seconds))
 
     def complete(self, id_: str, token: str, result: Result, *, pruned: bool = False) -> bool:
-        """Store a result: evaluation, curve, metrics and weights in one transaction with the
-        proposal's state.
+        """Store a result: evaluation, curve, metrics and weights.
+
+        They are stored in one transaction with the proposal's state.
 
         Without an earlier result, a worker that has lost its lease may deliver one, too, even for a
         FAILED proposal.
@@ -277,8 +281,9 @@ class Proposals:
         self._claimer.forget()
 
     def cancel(self, id_: str, reason: str | None = None) -> bool:
-        """Cancel a proposal that waits or runs, and return whether this call did; see
-        `archive.queue.cancellation`.
+        """Cancel a proposal that waits or runs, and return whether this call did.
+
+        See `archive.queue.cancellation`.
 
         Raises:
             ProposalStateError: It has a result, or has failed.
@@ -289,8 +294,9 @@ class Proposals:
         return cancelled
 
     def retry(self, id_: str) -> bool:
-        """Put a proposal that failed or was cancelled back into the queue, and return whether this
-        call did.
+        """Put a proposal that failed or was cancelled back into the queue.
+
+        Return whether this call did.
 
         Raises:
             ProposalStateError: It is running, or has a result.
@@ -330,16 +336,18 @@ class Proposals:
         return proposals[0]
 
     def pending(self, study: str) -> builtins.list[tuple[Proposal, Architecture]]:
-        """Return waiting and running proposals with their architectures, which agents must not
-        propose again.
+        """Return waiting and running proposals with their architectures.
+
+        Agents must not propose these again.
         """
         proposals = self.list(study, [State.WAITING, State.RUNNING])
         networks = self._architectures.get_many(proposal.architecture_key for proposal in proposals)
         return [(proposal, networks[proposal.architecture_key]) for proposal in proposals]
 
     def register_agent(self, kind: str, config: Mapping[str, Any], version: str) -> str:
-        """Store an agent and return its id, the same for the same kind, configuration and
-        version.
+        """Store an agent and return its id.
+
+        The id is the same for the same kind, configuration and version.
         """
         return creation.register_agent(self._connection, kind, config, version)
 
@@ -355,13 +363,19 @@ class Proposals:
         workers.beat(self._connection, worker)
 
     def _restart_claims(self) -> None:
-        """Wake trainers, and claim nothing from an earlier look: other proposals may come first
-        now.
+        """Wake trainers, and forget the candidates of an earlier look.
+
+        Other proposals may come first now.
         """
         self._claimer.forget()
         wake_trainers(self._connection.settings)
 
     def _settle_part(self, part: Sequence[Notice]) -> builtins.list[Answer]:
+        """Store a part of notices in one transaction.
+
+        `settle_held` stores reports and results in few statements, if all senders hold their
+        proposals. Otherwise `settle` decides about each notice.
+        """
         alone = len(part) > LONG
         settle = partial(updates.settle_held, notices=part)
         reports = all(isinstance(notice, Report) for notice in part)

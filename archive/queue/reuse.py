@@ -1,5 +1,4 @@
-"""Reuse of known results: an architecture with a result for the same task and protocol is not
-trained again.
+"""Reuse of known results: no second training for the same network, task and protocol.
 
     suggestion ── functional key, hyperparameters ──> a finished evaluation of any study, or an
     imported one
@@ -69,7 +68,7 @@ class ReusedResults:
         self._connection = connection
 
     def known(self, study: Study, suggestions: Sequence[SuggestionLike]) -> list[Result | None]:
-        """Return the known result of each suggestion, in their order; None where there is none.
+        """Return the known result of each suggestion, in their order; None for an unknown one.
 
         Args:
             study: Study whose task, protocol and objective apply.
@@ -116,7 +115,7 @@ def _look_up(
 
 
 def _result(row: Mapping[str, Any], study: Study) -> Result | None:
-    """Return an evaluation as a result for a study;
+    """Return an evaluation as a result for a study.
 
     None if it lacks a needed metric, or a part of the protocol.
     """

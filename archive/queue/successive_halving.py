@@ -1,5 +1,4 @@
-"""Asynchronous successive halving (ASHA): trainings pause at rungs, and only the best of a rung
-continue.
+"""Asynchronous successive halving (ASHA): trainings pause at rungs, and the best continue.
 
     rung 1 (2 epochs)    o o o o o o o o o      every proposal is trained to the first rung
     rung 2 (6 epochs)    o o o                  the best third of those continue from their checkpoint
@@ -173,9 +172,7 @@ class RungResult:
         ]
 
     def _constrained_before(self, study: RungStudy) -> list[float]:
-        """Return `constrained`, with NaN for the rungs whose results an earlier release has
-        stored.
-        """
+        """Return `constrained`, with NaN for rungs with results of an earlier release."""
         missing = len(study.constraints) * len(self.before) - len(self.constrained)
         return [*[math.nan] * missing, *self.constrained]
 
@@ -202,8 +199,9 @@ def promotable(
 
 
 def rank(standing: RungStanding, rung: int, *, maximise: bool) -> tuple[float, float, int]:
-    """Return the key that sorts the usable standings at a rung, the best first: violation, loss and
-    number.
+    """Return the key that sorts the usable standings at a rung, the best first.
+
+    It has violation, loss and number.
     """
     violation = standing.violations[rung] if len(standing.violations) > rung else 0.0
     return violation, -standing.values[rung] if maximise else standing.values[rung], standing.number

@@ -53,7 +53,7 @@ class Report:
     Attributes:
         id: Id of the proposal.
         token: Token of the claim.
-        curve: The whole curve so far, one value a metric and epoch; None if nothing is new.
+        curve: The whole curve so far, one value per metric and epoch; None if nothing is new.
         lease_seconds: Duration of the lease from now on.
         begin: Number of entries of each list that the store has, as far as the sender knows: they
             are not sent.
@@ -150,15 +150,17 @@ def check(notices: Sequence[Notice]) -> None:
 
 
 def parts(notices: Sequence[Notice]) -> Iterator[list[Notice]]:
-    """Cut notices, in their order, into parts that fit in a message to the server: each is one
-    transaction.
+    """Cut notices, in their order, into parts that fit in a message to the server.
+
+    Each part is one transaction.
     """
     return messages.parts(notices, _bytes)
 
 
 def may_be_held(notices: Sequence[Notice]) -> bool:
-    """Return whether notices are reports, or results without rungs, so that `settle_held` may store
-    them.
+    """Return whether notices are reports, or results without rungs.
+
+    `settle_held` may store these.
     """
     if all(isinstance(notice, Report) for notice in notices):
         return True
@@ -170,8 +172,9 @@ def may_be_held(notices: Sequence[Notice]) -> bool:
 
 
 def settle_held(tx: ManagedTransaction, notices: Sequence[Notice]) -> bool:
-    """Store reports or results in a few statements; False if some were not stored, and `settle`
-    must store all.
+    """Store reports or results in a few statements.
+
+    False if some were not stored, and `settle` must store all.
 
     Args:
         tx: A transaction, or a session.
@@ -187,8 +190,9 @@ def settle_held(tx: ManagedTransaction, notices: Sequence[Notice]) -> bool:
 
 
 def settle(tx: ManagedTransaction, notices: Sequence[Notice], limit: int) -> list[Answer]:
-    """Store notices, in their order, and return an answer to each; senders may have lost their
-    proposals.
+    """Store notices, in their order, and return an answer to each.
+
+    Senders may have lost their proposals.
 
     Args:
         tx: The transaction.
@@ -239,8 +243,9 @@ def settle(tx: ManagedTransaction, notices: Sequence[Notice], limit: int) -> lis
 
 
 def _renew_held(tx: ManagedTransaction, reports: Iterable[Report]) -> int:
-    """Renew the leases that are held, in one statement for each set of lists to extend, and return
-    their number.
+    """Renew the leases that are held, and return their number.
+
+    There is one statement for each set of lists to extend.
     """
     alike: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for report in sorted(reports, key=attrgetter("id")):
@@ -263,8 +268,9 @@ def _renew_held(tx: ManagedTransaction, reports: Iterable[Report]) -> int:
 
 @lru_cache
 def _renewal(names: tuple[str, ...]) -> str:
-    """Return the statement that renews leases, and extends these lists, or replaces those in the
-    rows.
+    """Return the statement that renews leases and extends these lists.
+
+    Lists in the rows are replaced instead.
     """
     if not names:
         return RENEW.format(reaches="", curve="p += row.curve, ")
@@ -292,9 +298,9 @@ def _state(notice: Completion) -> State:
 def _decide(
     row: Row | None, notice: Notice, limit: int, largest: int
 ) -> tuple[Answer, Change | None]:
-    """Return the answer to a notice, and the change of the locked proposal;
+    """Return the answer to a notice, and the change of the locked proposal.
 
-    None where nothing is left to change.
+    None for the change if nothing is left to change.
     """
     if row is None:
         return lookups.unknown(notice.id), None

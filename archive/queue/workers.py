@@ -160,8 +160,9 @@ class WorkerStatus:
 
     @property
     def trainer(self) -> bool:
-        """Whether it is a trainer, rather than a program that asks and tells: only a trainer has
-        slots.
+        """Whether it is a trainer, rather than a program that asks and tells.
+
+        Only a trainer has slots.
         """
         return self.slots is not None
 
@@ -182,9 +183,7 @@ def arrive(connection: Connection, worker: str, **properties: str | int | list[s
 
 
 def rest(connection: Connection, worker: str, seconds: float, reason: str) -> None:
-    """Store that a worker claims nothing for so many seconds, and the reason of the failure that
-    made it pause.
-    """
+    """Store that a worker pauses for so many seconds, and the failure that made it pause."""
     milliseconds = round(1000 * seconds)
     connection.write(
         lambda tx: tx.run(REST, id=worker, milliseconds=milliseconds, reason=reason).consume()
@@ -197,8 +196,9 @@ def leave(connection: Connection, worker: str) -> None:
 
 
 def leave_idle(connection: Connection, ids: Collection[str]) -> None:
-    """Store the orderly end of those workers that hold no proposal; another program may tell the
-    results of others.
+    """Store the orderly end of those workers that hold no proposal.
+
+    Another program may tell the results of others.
     """
     if ended := sorted(ids):
         connection.write(lambda tx: tx.run(LEAVE_IDLE, ids=ended).consume(), patience=LEAVE_SECONDS)

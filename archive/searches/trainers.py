@@ -166,8 +166,7 @@ class SearchTrainers:
             if not kept:
                 raise LaunchError(
                     f"the trainers of this search, the fleet {self.fleet.name}, were stopped by "
-                    "archive launch stop: "
-                    "finished results are kept; the same command continues"
+                    "archive launch stop: finished results are kept; the same command continues"
                 )
 
             self.keeper.keep(max(0, budget - evaluations), evaluations)
@@ -297,9 +296,8 @@ def _wait(
     if left:
         notify(
             Notice(
-                f"the trainers measure the proxies of {len(left)} networks before the first "
-                "proposal, which waits "
-                f"for {MOST_SECONDS:g} s at most"
+                f"the trainers measure the proxies of {len(left)} networks before "
+                f"the first proposal, which waits for {MOST_SECONDS:g} s at most"
             )
         )
 

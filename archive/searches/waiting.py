@@ -116,9 +116,9 @@ class ClaimWatch:
         if len(resting) == len(serving):
             last = resting[-1]
             return (
-                f"{waiting} {_name_trainers(resting, 'rests', 'rest')} for up to a minute, because "
-                "trials failed for reasons "
-                f"that another machine might not have; the last reason: {last.rest_reason}"
+                f"{waiting} {_name_trainers(resting, 'rests', 'rest')} for up to a minute, "
+                "because trials failed for reasons that another machine might not have; "
+                f"the last reason: {last.rest_reason}"
             )
 
         idle = [worker for worker in serving if worker.state == "idle"]

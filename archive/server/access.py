@@ -37,7 +37,7 @@ def check_access(folder: Folder) -> None:
 
 
 def access_fault(folder: Folder) -> str | None:
-    """Return why this user cannot use the server over a folder, with the way out;
+    """Return why this user cannot use the server over a folder, with the way out.
 
     None if it can.
     """
@@ -141,15 +141,15 @@ def refuse_remote(settings: Settings, what: str) -> None:
     """
     if settings.embedded:
         raise SettingsError(
-            f"{what} needs a database that other machines reach, and the embedded archive over "
-            f"{settings.home} serves "
-            f"one machine: {way_to_neo4j(settings.home)}"
+            f"{what} needs a database that other machines reach, and the embedded archive "
+            f"over {settings.home} serves one machine: {way_to_neo4j(settings.home)}"
         )
 
 
 def refuse_address(settings: Settings, dialect: str) -> None:
-    """Refuse a trainer that reaches an embedded server by an address, as through a tunnel from
-    another machine.
+    """Refuse a trainer that reaches an embedded server by an address.
+
+    An example is a tunnel from another machine.
 
     Args:
         settings: Location of the archive.
@@ -161,22 +161,18 @@ def refuse_address(settings: Settings, dialect: str) -> None:
     """
     if settings.uri is not None and dialect == "embedded":
         raise SettingsError(
-            f"the server at {settings.uri} is an embedded archive, which serves trainers of its "
-            "own machine only, by "
-            f"ARCHIVE_HOME in place of ARCHIVE_DB: {way_to_neo4j(Path('HOME'))}"
+            f"the server at {settings.uri} is an embedded archive, "
+            "which serves trainers of its own machine only, "
+            f"by ARCHIVE_HOME in place of ARCHIVE_DB: {way_to_neo4j(Path('HOME'))}"
         )
 
 
 def way_to_neo4j(home: Path) -> str:
-    """Return how to start Neo4j, and how to bring the embedded archive of a home there, as one
-    line.
-    """
+    """Return how to start Neo4j and copy the embedded archive of a home there, as one line."""
     return (
         f"start Neo4j on a machine that all reach ({START_NEO4J}), bring the archive there "
-        f"(archive --home {home} dump "
-        "| ARCHIVE_DB=neo4j://HOST:7687 ARCHIVE_PASSWORD_FILE=FILE archive load), and set "
-        "ARCHIVE_DB and "
-        "ARCHIVE_PASSWORD_FILE on all machines"
+        f"(archive --home {home} dump | ARCHIVE_DB=neo4j://HOST:7687 ARCHIVE_PASSWORD_FILE=FILE "
+        "archive load), and set ARCHIVE_DB and ARCHIVE_PASSWORD_FILE on all machines"
     )
 
 
@@ -186,8 +182,9 @@ def is_loopback(uri: str) -> bool:
 
 
 def hint_for(uri: str) -> str:
-    """Return the end of a message about an unreachable address that may be an embedded server's;
-    else nothing.
+    """Return the end of a message about an unreachable address.
+
+    It is empty unless the address may be an embedded server's.
     """
     parts = urlsplit(uri)
     # Neo4j's port is fixed; an embedded server's port is ephemeral.

@@ -39,7 +39,7 @@ _CHUNK_BYTES = 2**20
 
 @dataclass(frozen=True)
 class DataFile:
-    """Size in bytes, time of the last change in nanoseconds, and checksum of a file;
+    """Size in bytes, time of the last change in nanoseconds, and checksum of a file.
 
     None if it was not read.
     """
@@ -75,8 +75,9 @@ def read(folder: Folder) -> FilesRecord | None:
 
 
 def record_stop(folder: Folder, engine: str) -> None:
-    """Record every file after the end of the database; a database that was not closed is recorded
-    as such.
+    """Record every file after the end of the database.
+
+    A database that was not closed is recorded as not closed.
     """
     former = read(folder)
     if not _is_closed(folder):
@@ -119,8 +120,9 @@ def record_use(folder: Folder, engine: str) -> None:
 
 @contextlib.contextmanager
 def under_repair(folder: Folder) -> Iterator[None]:
-    """Let the server open damaged files for the duration of the block; if it fails, the files stay
-    refused.
+    """Let the server open damaged files for the duration of the block.
+
+    If the block fails, the files stay refused.
 
     Raises:
         ServerStartError: Another process repairs the database.
@@ -148,9 +150,7 @@ def last_engine(folder: Folder) -> str | None:
 
 
 def damage(folder: Folder) -> list[str]:
-    """Return the faults of the files of a stopped database, a phrase for each file; empty if there
-    are none.
-    """
+    """Return the faults of the files of a stopped database, a phrase for each faulty file."""
     if is_locked(_repair_lock(folder)):
         return []
 

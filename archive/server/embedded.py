@@ -68,7 +68,7 @@ MINIMUM_FREE_BYTES = 32 * 2**20
 
 @dataclass(frozen=True)
 class Server:
-    """Address and credentials of a running embedded server;
+    """Address and credentials of a running embedded server.
 
     `instance` differs for a later one on the same port.
     """
@@ -150,8 +150,9 @@ def ensure_running(settings: Settings, timeout: float = START_SECONDS) -> Server
 
 
 def find(settings: Settings) -> Server | None:
-    """Return the embedded server over `settings.home` if it accepts connections now; start
-    nothing.
+    """Return the embedded server over `settings.home` if it accepts connections now.
+
+    Nothing is started.
     """
     return _find(Folder(settings.home))
 
@@ -169,8 +170,9 @@ def has_server(settings: Settings) -> bool:
 
 
 def instance_of(settings: Settings) -> str:
-    """Return the instance of the embedded server over `settings.home`; empty if none has
-    started.
+    """Return the instance of the embedded server over `settings.home`.
+
+    Empty if none has started.
     """
     run = read_run(Folder(settings.home))
     return _instance(run) if run is not None else ""
@@ -228,8 +230,9 @@ def start(settings: Settings, timeout: float = START_SECONDS) -> Status:
 
 
 def stop(settings: Settings, timeout: float = STOP_SECONDS) -> bool:
-    """Stop the embedded server, wait until its folder is unlocked, and return whether there was a
-    server.
+    """Stop the embedded server, and wait until its folder is unlocked.
+
+    Return whether there was a server.
 
     Raises:
         SettingsError: The server belongs to another user.
@@ -319,8 +322,9 @@ def _instance(run: ServerRun) -> str:
 
 
 def _start(folder: Folder, settings: Settings, deadline: float) -> Server:
-    """Start a supervisor and wait until a server accepts connections: this one, or one that another
-    process started.
+    """Start a supervisor and wait until a server accepts connections.
+
+    It is this one, or one that another process started.
     """
     supervisor = 0
     takeover = time.monotonic() + TAKEOVER_SECONDS
@@ -335,8 +339,7 @@ def _start(folder: Folder, settings: Settings, deadline: float) -> Server:
             if run is not None and runs_elsewhere(run) and past(min(takeover, deadline)):
                 raise ServerStartError(
                     f"the embedded archive over {folder.home} serves one "
-                    f"machine{whereabouts(run)}. "
-                    f"For both, {way_to_neo4j(folder.home)}"
+                    f"machine{whereabouts(run)}. For both, {way_to_neo4j(folder.home)}"
                 )
 
             end_orphan(run)

@@ -113,9 +113,9 @@ def installed() -> Engine:
 
     if empty:
         raise StartFailed(
-            f"the package in {empty[0]} has no Java runtime, as the native build of ArcadeDB, "
-            "which the archive cannot "
-            f"use: pip uninstall arcadedb arcadedb-embedded, then pip install '{REQUIREMENT}'"
+            f"the package in {empty[0]} has no Java runtime, "
+            "as the native build of ArcadeDB, which the archive cannot use: "
+            f"pip uninstall arcadedb arcadedb-embedded, then pip install '{REQUIREMENT}'"
         )
 
     raise StartFailed(f"the database engine is not installed: pip install '{REQUIREMENT}'")
@@ -192,8 +192,9 @@ def java_command(
 
 
 def telling(output: Sequence[str], heap_mb: int, java_options: Sequence[str] = ()) -> list[str]:
-    """Return the lines of the output that tell why the database ended, and the setting of a heap
-    that Java refused.
+    """Return the lines of the output that tell why the database ended.
+
+    They include the setting of a heap that Java refused.
     """
     # Java names the reason in the line after "Error occurred during initialization of VM".
     lines = [
@@ -204,9 +205,8 @@ def telling(output: Sequence[str], heap_mb: int, java_options: Sequence[str] = (
         option.startswith("-Xmx") for option in java_options
     ):
         lines.append(
-            "the heap is too large for this machine: set heap_mb (ARCHIVE_HEAP_MB) to less "
-            "than "
-            f"{heap_mb} MiB"
+            "the heap is too large for this machine: "
+            f"set heap_mb (ARCHIVE_HEAP_MB) to less than {heap_mb} MiB"
         )
 
     return lines
@@ -296,8 +296,9 @@ _WHOLE_DATABASE = ["updateSecurity", "updateSchema", "updateDatabaseSettings"]
 
 
 def ensure_users(folder: Folder) -> None:
-    """Create the passwords, the users and their groups unless they exist; a changed password file
-    changes a password.
+    """Create the passwords, the users and their groups unless they exist.
+
+    A changed password file changes a password.
 
     Raises:
         OSError: A file cannot be written.

@@ -1,5 +1,6 @@
-"""Change of the engine under an archive: a copy before a newer one opens it, a refusal of an older
-one.
+"""Change of the engine under an archive.
+
+The data are copied before a newer engine opens them; an older engine is refused.
 
 A newer ArcadeDB may change the files in a form that an older one does not read, and only the older
 one could dump the archive before that. The files are therefore copied while the database is
@@ -24,9 +25,7 @@ from archive.server.run_file import Folder
 
 @dataclass(frozen=True)
 class Upgrade:
-    """Versions of ArcadeDB before and after an upgrade that is not checked yet, and the copy from
-    before it.
-    """
+    """Versions of ArcadeDB before and after an unchecked upgrade, and the copy from before it."""
 
     former: str
     present: str
@@ -92,8 +91,9 @@ SPARE_BYTES = 64 * 2**20
 
 
 def copy_data(folder: Folder, reason: str) -> Path:
-    """Copy the data of a stopped database to a new folder in `HOME/copies`, which appears when it
-    is complete.
+    """Copy the data of a stopped database to a new folder in `HOME/copies`.
+
+    The folder appears when it is complete.
 
     Args:
         folder: Paths of the archive.
@@ -109,9 +109,9 @@ def copy_data(folder: Folder, reason: str) -> Path:
     free = shutil.disk_usage(folder.home).free
     if free < size + SPARE_BYTES:
         raise StartRefused(
-            f"the disk has no room for a copy of {folder.database}, which must be made first "
-            f"({free / 2**20:.0f} MiB "
-            f"free, {(size + SPARE_BYTES) / 2**20:.0f} needed): free some space and try again"
+            f"the disk has no room for a copy of {folder.database}, "
+            f"which must be made first ({free / 2**20:.0f} MiB free, "
+            f"{(size + SPARE_BYTES) / 2**20:.0f} needed): free some space and try again"
         )
 
     folder.copies.mkdir(mode=0o700, exist_ok=True)

@@ -31,8 +31,9 @@ _spawned: set[int] = set()  # supervisors started by this process, to be reaped 
 
 
 def spawn(folder: Folder, settings: Settings) -> int:
-    """Start a supervisor in a separate session, which no signal of a terminal reaches, and return
-    its process id.
+    """Start a supervisor in a separate session, and return its process id.
+
+    No signal of a terminal reaches this session.
     """
     package = Path(__file__).resolve().parents[2]
     environment = {
@@ -100,9 +101,7 @@ def clear_errors(folder: Folder) -> Iterator[None]:
 
 
 def failure(folder: Folder, message: str) -> str:
-    """Return the message with the recorded reason, or with the last lines of the log, as one
-    line.
-    """
+    """Return the message with the recorded reason, or the last lines of the log, as one line."""
     run = read_run(folder)
     reason = run.error if run is not None and run.state == "failed" else ""
     if not reason:
@@ -122,8 +121,9 @@ def whereabouts(run: ServerRun | None) -> str:
 
 
 def runs_elsewhere(run: ServerRun) -> bool:
-    """Whether a server, of a folder that is locked, is on another machine: the folder is on a
-    shared file system.
+    """Whether the server of a locked folder is on another machine.
+
+    The folder is then on a shared file system.
     """
     return run.state in ("starting", "ready") and run.host not in ("", socket.gethostname())
 
@@ -159,8 +159,9 @@ def exit_code(pid: int) -> int | None:
 
 
 def reap() -> None:
-    """Reap the ended supervisors that this process started; the kernel keeps them as zombies until
-    then.
+    """Reap the ended supervisors that this process started.
+
+    The kernel keeps them as zombies until then.
     """
     for pid in tuple(_spawned):
         exit_code(pid)

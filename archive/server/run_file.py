@@ -175,7 +175,7 @@ class ServerRun:
 
 
 def read_run(folder: Folder) -> ServerRun | None:
-    """Return the content of the run file;
+    """Return the content of the run file.
 
     None if it is missing, invalid, or came with a copy of another folder.
     """
@@ -249,8 +249,9 @@ def accepts(port: int) -> bool:
 
 
 def answers(port: int) -> bool:
-    """Return whether a Bolt server answers at a port of this machine; one that stands still only
-    accepts.
+    """Return whether a Bolt server answers at a port of this machine.
+
+    A server that stands still only accepts the connection.
     """
     try:
         with socket.create_connection((HOST, port), timeout=1.0) as connection:

@@ -71,8 +71,9 @@ _LINUX_PR_SET_PDEATHSIG = 1
 
 
 def main(arguments: list[str]) -> int:
-    """Lock the folder and run its server until a stop signal or until no client has connected for a
-    while.
+    """Lock the folder and run its server.
+
+    It ends at a stop signal, or when no client has connected for a while.
     """
     home = Path(arguments[0])
     heap_mb = int(arguments[1])
@@ -201,9 +202,8 @@ class Supervisor:
             made = dumps(self.folder)
             last = f"the last automatic dump is {made[0]}" if made else "there is no automatic dump"
             raise DamagedFiles(
-                f"the database in {self.folder.database} is damaged ({faults[0]}{more}): run "
-                "archive db repair, which "
-                f"keeps a copy of it; {last}"
+                f"the database in {self.folder.database} is damaged ({faults[0]}{more}): "
+                f"run archive db repair, which keeps a copy of it; {last}"
             )
 
         engine_change.prepare(self.folder, self.version)
@@ -316,8 +316,9 @@ class Supervisor:
         java.wait()
 
     def _drain(self, java: subprocess.Popen[bytes], seconds: float) -> bool:
-        """Collect the child's output for up to `seconds`; return False at its end, when the child
-        is dead.
+        """Collect the child's output for up to `seconds`.
+
+        Return False at the end of the output, when the child is dead.
         """
         assert java.stdout is not None
         with selectors.DefaultSelector() as selector:
@@ -360,8 +361,9 @@ def _free_port(preferred: int) -> int:
 
 
 def _die_with_parent(parent: int) -> Callable[[], None] | None:
-    """Return the child's first action, before it becomes the database: ask the kernel to kill it
-    with its parent.
+    """Return the child's first action, before it becomes the database.
+
+    It asks the kernel to kill the child with its parent.
     """
     if not sys.platform.startswith("linux"):
         return None

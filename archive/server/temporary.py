@@ -1,5 +1,6 @@
-"""Archives in temporary folders, for measurements: the server ends and the folder goes with the
-block.
+"""Archives in temporary folders, for measurements.
+
+The server ends and the folder goes with the block.
 
 Signals that arrive during the clean-up wait for its end. After a SIGKILL or a power cut, a server
 and a folder are left behind; the next temporary archive of the same user removes them.
@@ -64,8 +65,9 @@ def _remove_abandoned() -> None:
 
 
 def _identity(pid: int) -> str:
-    """Return the number and the start of a process; another process of the same number has another
-    start.
+    """Return the number and the start of a process.
+
+    Another process of the same number has another start.
     """
     try:
         return f"{pid} {psutil.Process(pid).create_time()}"

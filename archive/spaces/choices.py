@@ -1,9 +1,9 @@
 """The space `choices`: categorical decisions in a chain or in a set.
 
-| form    | the network of a member                     | equal names of two decisions' options |
-|---------|---------------------------------------------|---------------------------------------|
-| `chain` | one layer a decision, fed by the one before | one operation at two places           |
-| `set`   | one layer a decision, each between the ends | nothing in common                     |
+| form    | the network of a member                       | equal names of two decisions' options |
+|---------|-----------------------------------------------|---------------------------------------|
+| `chain` | one layer per decision, fed by the one before | one operation at two places           |
+| `set`   | one layer per decision, each between the ends | nothing in common                     |
 
 A member takes one option of every decision. The default space is NAS-Bench-Macro (Su et
 al., Prioritized Architecture Sampling with Monte-Carlo Tree Search, 2021): a chain of eight layers,

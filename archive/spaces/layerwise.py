@@ -292,6 +292,6 @@ class CnnChain(Chain):
 
 
 def _powers_of_two(low: int, high: int) -> tuple[int, ...]:
-    """Return the powers of two in [low, high]; the bounds where there are none."""
+    """Return the powers of two in [low, high]; the bounds if the range has no power of two."""
     powers = tuple(2**k for k in range(high.bit_length()) if low <= 2**k <= high)
     return powers or tuple(sorted({low, high}))

@@ -1,5 +1,6 @@
-"""Nodes and relationships of the archive: schema, records, architectures, studies, results,
-distances, weights.
+"""Nodes and relationships of the archive.
+
+Modules for schema, records, architectures, studies, results, distances and weights.
 
 Imports the database, and the packages architecture and spaces below it.
 """

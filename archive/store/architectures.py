@@ -1,5 +1,6 @@
-"""Architectures in the archive: one node a network and one a layer, however many agents propose the
-network.
+"""Architectures in the archive: one node per network and one per layer.
+
+A network that several agents propose is stored once.
 
 An architecture is stored in its canonical order, in one transaction with all its layers and edges,
 so an existing node is complete. A property of the node holds the whole network as one text
@@ -148,8 +149,9 @@ class Architectures:
         return networks[key]
 
     def get_many(self, keys: Iterable[str]) -> dict[str, Architecture]:
-        """Return the architectures of the existing keys, in one read for each 5,000 that are not
-        cached.
+        """Return the architectures of the existing keys.
+
+        There is one read for each 5,000 that are not cached.
         """
         requested = list(dict.fromkeys(keys))
         with self._guard:
@@ -183,8 +185,9 @@ class Architectures:
             return networks
 
     def remember(self, rows: Iterable[Sequence[Any]]) -> None:
-        """Cache networks that another statement has read: key, space, functional key and code of
-        each.
+        """Cache networks that another statement has read.
+
+        Each has key, space, functional key and code.
         """
         networks = {}
         for row in rows:
@@ -195,8 +198,9 @@ class Architectures:
         self._cache(networks)
 
     def keep(self, networks: Iterable[Architecture]) -> None:
-        """Cache networks that were just stored, as a read returns them; large ones, of operations,
-        are read.
+        """Cache networks that were just stored, as a read returns them.
+
+        Large networks, of operations, are read.
         """
         self.remember(
             (network.key, network.space, network.functional_key, compact.encode(network.canonical))
@@ -246,8 +250,9 @@ class Architectures:
     def record_morph(
         self, parent: Architecture, child: Architecture, operations: Sequence[str]
     ) -> None:
-        """Store two architectures and the operations from parent to child; the first operations of
-        a pair stay.
+        """Store two architectures and the operations from parent to child.
+
+        The first operations of a pair stay.
         """
 
         def work(tx: ManagedTransaction) -> None:
@@ -257,8 +262,9 @@ class Architectures:
         self._connection.write(work)
 
     def _unknown_key_error(self, key: str) -> UnknownNameError:
-        """Return the error of a key that no network has; it names no others but those that are this
-        key with a slip.
+        """Return the error of a key that no network has.
+
+        It names no other keys but those with a slip.
         """
         similar = get_close_matches(key, self._beginning_with(key[:4]))
         none = (
@@ -287,8 +293,9 @@ def batched(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
 
 
 def prepare(architectures: Iterable[Architecture]) -> None:
-    """Compute canonical forms in advance, so that a transaction and those waiting for it are not
-    delayed.
+    """Compute canonical forms in advance, before a transaction.
+
+    The transaction and the transactions that wait for it are not delayed.
     """
     for architecture in architectures:
         _ = architecture.canonical

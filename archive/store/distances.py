@@ -1,5 +1,6 @@
-"""Pairwise distances: one `DISTANCE` relationship for each unordered pair, from the smaller key to
-the larger.
+"""Pairwise distances: one `DISTANCE` relationship for each unordered pair.
+
+It leads from the smaller key to the larger.
 
 Each kind of distance is one property, a number or a list of numbers (OTMANN has one for each
 nu_str). A writer first locks the architecture with the smaller key, so that two writers cannot both
@@ -191,8 +192,8 @@ def _rows(pairs: Sequence[Pair], values: Mapping[str, ArrayLike]) -> dict[Pair, 
         column = np.asarray(numbers, dtype=np.float64)
         if column.ndim not in (1, 2) or len(column) != len(pairs):
             raise UsageError(
-                f"{kind} must have the shape ({len(pairs)},) or ({len(pairs)}, c), "
-                f"got {column.shape}"
+                f"{kind} must have the shape ({len(pairs)},) or ({len(pairs)}, "
+                f"c), got {column.shape}"
             )
 
         columns[kind] = column.tolist()

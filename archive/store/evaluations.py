@@ -1,5 +1,6 @@
-"""Evaluations: read with their architectures, or as columns (`archive.store.result_columns`), and
-imported.
+"""Evaluations: read with their architectures or as columns, and imported.
+
+Columns are in `archive.store.result_columns`.
 """
 
 from __future__ import annotations
@@ -158,8 +159,9 @@ class Evaluations:
 
     @runtime.pause_gc()
     def of_studies(self, names: Sequence[str], *, curves: bool = True) -> list[Evaluation]:
-        """Return the evaluations of these studies, by study and number; without `curves`, theirs
-        are empty.
+        """Return the evaluations of these studies, by study and number.
+
+        Without `curves`, their curves are empty.
         """
         whole = "evaluation" if curves else "evaluation_without_curves"
         columns = [*_WHOLE[:-1], whole, "rung_constrained"]
@@ -169,8 +171,9 @@ class Evaluations:
 
     @runtime.pause_gc()
     def to_learn_from(self, name: str, objective: str, further: Sequence[str] = ()) -> StudyHistory:
-        """Return the evaluations of a study and its source studies, with only the properties that
-        agents use.
+        """Return the evaluations of a study and its source studies.
+
+        They have only the properties that agents use.
 
         Each is read as of one moment: a proposal is evaluated, open or failed. The evaluations lack
         seconds, device, and metrics other than the `further` ones. If any of them is partial, all
@@ -232,8 +235,9 @@ class Evaluations:
         )
 
     def get(self, id_: str) -> Evaluation:
-        """Return an evaluation by its id, `STUDY#NUMBER` with or without leading zeros, or by
-        the id of an imported row.
+        """Return an evaluation by its id.
+
+        It is `STUDY#NUMBER`, with or without leading zeros, or the id of an imported row.
 
         Raises:
             UnknownNameError: There is none.
@@ -252,8 +256,9 @@ class Evaluations:
     def of_task(
         self, task: str | None, space: str | None, protocol: str | None, *, curves: bool = True
     ) -> list[Evaluation]:
-        """Return all evaluations of a task, a space and a protocol, imported ones too; None stands
-        for any.
+        """Return all evaluations of a task, a space and a protocol, also imported ones.
+
+        None stands for any.
 
         Without `curves`, theirs are empty.
         """
@@ -353,9 +358,9 @@ def _task(
     stored = tx.run(TASK, rows=[row]).single(strict=True)["direction"]
     if direction not in (None, stored):
         raise UsageError(
-            f"the archive has the task {name!r} under the protocol {protocol!r} with direction "
-            f"{stored}, "
-            f"got results with direction {direction}: choose another name for the protocol"
+            f"the archive has the task {name!r} under the protocol {protocol!r} "
+            f"with direction {stored}, got results with direction {direction}: "
+            "choose another name for the protocol"
         )
 
 

@@ -131,8 +131,9 @@ class Lineage:
         maximise: bool = True,
         limit: int = 16,
     ) -> list[Ancestor]:
-        """Return ancestors with stored weights, the nearest first, and the best first among equally
-        near ones.
+        """Return ancestors with stored weights, the nearest first.
+
+        Among equally near ones, the best is first.
 
         One query for each generation, until there are enough.
 
@@ -166,8 +167,9 @@ class Lineage:
         return nearest[:limit]
 
     def reserve(self, weights: Weights) -> bool:
-        """Mark weights as about to be used, which protects them from garbage collection for a
-        while.
+        """Mark weights as about to be used.
+
+        This protects them from garbage collection for a while.
 
         Returns:
             Whether they still exist.
@@ -186,8 +188,9 @@ class Lineage:
 
 
 def ancestors(tx: ManagedTransaction, keys: Sequence[str], hops: int = HOPS) -> set[str]:
-    """Return the keys of all ancestors of these architectures within a transaction, one query for
-    each generation.
+    """Return the keys of all ancestors of these architectures within a transaction.
+
+    There is one query for each generation.
     """
     reached: set[str] = set()
     generation = sorted(set(keys))

@@ -1,5 +1,6 @@
-"""Notes and tags that users give studies and architectures: properties `note` and `tags` of the
-nodes.
+"""Notes and tags that users give studies and architectures.
+
+They are the properties `note` and `tags` of the nodes.
 
 They are for people: no agent reads them, and a dump carries them. The last writer wins, except over
 a note that it has not seen.
@@ -79,8 +80,9 @@ def write(
     *,
     seen: UserNote | None = None,
 ) -> UserNote:
-    """Set the note and the tags of a node, and return them as they are stored: tags sorted, each
-    once.
+    """Set the note and the tags of a node, and return them as they are stored.
+
+    Tags are sorted, each once.
 
     Args:
         connection: Connection to the archive.

@@ -65,8 +65,9 @@ EPOCH = "epoch"
 
 
 def task_id(task: str, protocol: str) -> str:
-    r"""Return the id of the node of a task under a protocol, `task@protocol`; an `@` in the task's
-    name is `\@`.
+    r"""Return the id of the node of a task under a protocol, `task@protocol`.
+
+    An `@` in the task's name is `\@`.
     """
     # The first bare @ ends the task's name, so that no two pairs of names give one id.
     escaped = task.replace("\\", "\\\\").replace("@", "\\@")
@@ -98,8 +99,9 @@ def whole_id(name: str) -> str:
 
 
 def study_of(id_: str) -> str:
-    """Return the name of the study in the id of a proposal, which is also the id of
-    its evaluation.
+    """Return the name of the study in the id of a proposal.
+
+    It is also the id of its evaluation.
     """
     return id_.rpartition("#")[0]
 
@@ -166,8 +168,9 @@ def curve_properties(curve: Curve, begin: int = 0) -> dict[str, list[float] | li
 
 
 def latest(curve: Curve) -> dict[str, float]:
-    """Return the last value of each list that is not NaN: an epoch may lack metrics that others
-    have.
+    """Return the last value of each list that is not NaN.
+
+    An epoch may lack metrics that others have.
     """
     last = {}
     for name, values in curve.items():
@@ -211,8 +214,9 @@ def with_prefix(prefix: str, properties: Row) -> dict[str, Any]:
 
 
 def study_from(row: Row) -> Study:
-    """Return a Study from the properties of its node and `task`, `protocol`, `space`,
-    `space_config`.
+    """Return a Study from the properties of its node and its neighbours.
+
+    These are `task`, `protocol`, `space` and `space_config`.
     """
     node = row["study"]
     return Study(
@@ -286,8 +290,9 @@ def proposal_from(node: Row) -> Proposal:
 
 
 def evaluation_from(row: Row, architecture: Architecture) -> Evaluation:
-    """Return an Evaluation from the properties of its node, the names of its neighbours and its
-    architecture.
+    """Return an Evaluation from the properties of its node.
+
+    Arguments are also the names of its neighbours and its architecture.
     """
     node = row["evaluation"]
     # Curves and metrics in one pass, for speed: a history has a hundred thousand evaluations.

@@ -66,24 +66,21 @@ class ProtocolName:
         """Return the name."""
         recipe = "" if self.recipe == DEFAULT_RECIPE else RECIPE + self.recipe
         objective = "" if self.objective is None else OBJECTIVE + self.objective
-        return f"{self.base}{MORPH if self.morph else ''}{recipe}{objective}"
+        morph = MORPH if self.morph else ""
+        return f"{self.base}{morph}{recipe}{objective}"
 
 
 FAMILIES: Mapping[str, str] = MappingProxyType(
     {
-        **{
-            name: name
-            for name in (
-                "cifar10",
-                "diabetes",
-                "digits",
-                "fashion-mnist",
-                "mnist",
-                "naval",
-                "nb101",
-            )
-        },
-        **{name: name for name in ("nbmacro", "protein")},
+        "cifar10": "cifar10",
+        "diabetes": "diabetes",
+        "digits": "digits",
+        "fashion-mnist": "fashion-mnist",
+        "mnist": "mnist",
+        "naval": "naval",
+        "nb101": "nb101",
+        "nbmacro": "nbmacro",
+        "protein": "protein",
         "nb201": "nb201-",
         "transnas": "transnas-",
         "csv": "csv:",
@@ -91,13 +88,15 @@ FAMILIES: Mapping[str, str] = MappingProxyType(
         "table": "table:",
     }
 )
-"""Beginning of the names of the tasks that have the protocols `FAMILY/…`, for all tasks of this
-package."""
+"""First part of a protocol's name to the beginning of the names of the tasks that have it.
+
+Equal texts stand for a single task. All tasks of this package are here."""
 
 
 def check_owner(task: str, protocol: str) -> None:
-    """Check that a protocol is not one of another task: no trainer would train by it, and no value
-    would be comparable.
+    """Check that a protocol does not belong to another task.
+
+    No trainer would train by such a protocol, and no value would be comparable.
 
     Args:
         task: Name of a task.
@@ -108,20 +107,24 @@ def check_owner(task: str, protocol: str) -> None:
     """
     base = ProtocolName.parse(protocol).base
     family, slash, _ = base.partition("/")
-    beginning = FAMILIES.get(family)
-    if not slash or beginning is None or base.startswith(f"{task}/"):
+    prefix = FAMILIES.get(family)
+    if not slash or prefix is None or base.startswith(f"{task}/"):
         return
 
-    # Noise is added to a task as TASK~SD.
-    matches = (
-        task.startswith(beginning) if beginning != family else task.partition("~")[0] == family
-    )
+    single_task = prefix == family
+    if single_task:
+        # Noise is added to a task as TASK~SD.
+        matches = task.partition("~")[0] == family
+        owner = f"the task {family}"
+    else:
+        matches = task.startswith(prefix)
+        owner = f"tasks {prefix}…"
+
     if not matches:
-        owner = f"the task {family}" if beginning == family else f"tasks {beginning}…"
+        example = f"{task}/own"
         raise UsageError(
-            f"the protocol {protocol!r} is of {owner}, not of {task!r}: leave it out, or give it "
-            "a name such as "
-            f"{task + '/own'!r}"
+            f"the protocol {protocol!r} is of {owner}, not of {task!r}: "
+            f"leave it out, or give it a name such as {example!r}"
         )
 
 
@@ -142,6 +145,7 @@ def check_word(kind: str, name: str) -> str:
 def without_objective(protocol: str) -> str:
     """Return the name of a protocol without its objective: trainings under both are the same."""
     parts = ProtocolName.parse(protocol)
-    return (
-        protocol if parts.objective is None else protocol.removesuffix(OBJECTIVE + parts.objective)
-    )
+    if parts.objective is None:
+        return protocol
+
+    return protocol.removesuffix(OBJECTIVE + parts.objective)

@@ -1,4 +1,6 @@
-"""Zero-cost proxies: scores of untrained networks on a task, one relationship a network and source.
+"""Zero-cost proxies: scores of untrained networks on a task.
+
+Each network and source of scores has one relationship.
 
     (:Architecture)-[:MEASURED {source, proxy_synflow, …}]->(:Task)
 
@@ -209,7 +211,7 @@ class ProxyScores:
             until: Leaves out later measurements, in milliseconds since 1970; None for no limit.
 
         Returns:
-            None where there are none.
+            None without stored scores of this source.
         """
         node_id = task_id(task, protocol)
         row = self._connection.read(lambda tx: tx.run(REVISION, task=node_id).single())

@@ -29,8 +29,9 @@ StateName = Literal["waiting", "running", "complete", "pruned", "failed"]
 
 
 class State(StrEnum):
-    """State of a proposal: WAITING -> RUNNING -> COMPLETE | PRUNED | FAILED; at a rung, PRUNED ->
-    WAITING.
+    """State of a proposal.
+
+    WAITING -> RUNNING -> COMPLETE | PRUNED | FAILED; at a rung, PRUNED -> WAITING.
 
     A cancelled proposal is FAILED with the reason `CANCELLED`; a retry makes WAITING of FAILED
     (`archive.queue.cancellation`).
@@ -219,7 +220,7 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Claim:
-    """A proposal that one worker holds, with everything that training needs;
+    """A proposal that one worker holds, with everything that training needs.
 
     `token` proves the lease.
     """
@@ -236,8 +237,9 @@ class Claim:
 
     @property
     def seed(self) -> int:
-        """Seed of the training: the study's; of a repeat another one, in [0, 2^31), which follows
-        from its id.
+        """Seed of the training: the study's.
+
+        A repeat has another seed in [0, 2^31), which follows from its id.
         """
         if not self.proposal.repeat:
             return self.study.seed

@@ -1,5 +1,6 @@
-"""Results of studies as columns of the read model (`archive.store.studies.rows`), and the texts
-`operations` and `motifs` of their networks.
+"""Results of studies as columns of the read model (`archive.store.studies.rows`).
+
+The texts `operations` and `motifs` of the networks are further columns.
 
 Nothing is cached: the next call returns a value that any client has changed in the database. Only
 the requested columns are read, in about 10 µs a result for a few numbers, 30 µs for a whole
@@ -113,7 +114,7 @@ def read(
 def read_within(
     tx: ManagedTransaction, studies: Sequence[str], names: Sequence[str], deadline: float = math.inf
 ) -> list[StudyResults]:
-    """Return the results of studies within a transaction, as `read` does;
+    """Return the results of studies within a transaction, as `read` does.
 
     `names` are columns besides `number`.
     """
@@ -238,8 +239,9 @@ def joined(several: Iterable[Columns]) -> Columns:
 def by_objective(
     results: Iterable[StudyResults], name: str | None = None
 ) -> list[list[StudyResults]]:
-    """Return the results of studies in one group for each objective, by its name; only of one
-    objective if asked.
+    """Return the results of studies in one group for each objective, by its name.
+
+    If a name is given, only the results of that objective.
     """
     groups: dict[str, list[StudyResults]] = {}
     for study in results:

@@ -132,8 +132,9 @@ LATEST = MIGRATIONS[-1].version
 
 
 def migrate(connection: Connection, migrations: Sequence[Migration] = MIGRATIONS) -> None:
-    """Migrate the archive to the schema of this release; return immediately if it has that schema
-    already.
+    """Migrate the archive to the schema of this release.
+
+    Return immediately if it has that schema already.
 
     Args:
         connection: Connection to the archive.
@@ -149,18 +150,15 @@ def migrate(connection: Connection, migrations: Sequence[Migration] = MIGRATIONS
     last = migrations[-1].version
     if stored > last:
         raise SchemaVersionError(
-            f"the archive at {connection.address} has schema version {stored}, written by a "
-            "newer release; this one "
-            f"knows {last}: upgrade with pip install --upgrade nas-archive"
+            f"the archive at {connection.address} has schema version {stored}, written by a newer "
+            f"release; this one knows {last}: upgrade with pip install --upgrade nas-archive"
         )
 
     if 0 < stored < first:
         raise SchemaVersionError(
-            f"the archive at {connection.address} has schema version {stored}, written by a "
-            "development version; "
-            f"released schemas begin with {first}: dump it with the program that wrote it, and "
-            "load the dump into an "
-            "empty archive"
+            f"the archive at {connection.address} has schema version {stored}, "
+            f"written by a development version; released schemas begin with {first}: "
+            "dump it with the program that wrote it, and load the dump into an empty archive"
         )
 
     for migration in migrations:
@@ -179,8 +177,9 @@ def version(connection: Connection) -> int:
 
 
 def present_indexes(migrations: Sequence[Migration] = MIGRATIONS) -> dict[tuple[str, str], bool]:
-    """Return the indexed properties of the present schema, `(label, property)`, and whether each is
-    unique.
+    """Return the indexed properties of the present schema, and whether each is unique.
+
+    A property is `(label, property)`.
     """
     indexes: dict[tuple[str, str], bool] = {}
     for migration in migrations:
@@ -327,8 +326,9 @@ def rename_label(connection: Connection, old: str, new: str, key: str) -> None:
 
 
 def _rename_batch(tx: ManagedTransaction, old: str, new: str, key: str) -> int:
-    """Rename the label of some nodes within a transaction; return their number, 0 if none is
-    left.
+    """Rename the label of some nodes within a transaction.
+
+    Return their number, 0 if none is left.
     """
     tx.run(LOCK_LABEL).consume()
     # The assignment locks the nodes: no other transaction adds a relationship to one that is about
@@ -366,7 +366,8 @@ def _rename_batch(tx: ManagedTransaction, old: str, new: str, key: str) -> int:
 
 
 def _seek(node: str, label: str, key: str) -> str:
-    """Return the clause that looks a node up by `id`; without the hint, Neo4j may scan
-    (`archive.store.schema`).
+    """Return the clause that looks a node up by `id`.
+
+    Without the hint, Neo4j may scan (`archive.store.schema`).
     """
     return f"MATCH ({node}:{label} {{{key}: id}}) USING INDEX SEEK {node}:{label}({key})"

@@ -1,5 +1,4 @@
-"""Follower of a study: snapshots one after the other, each at the cost of what has changed since
-the last one.
+"""Follower of a study: a sequence of snapshots, each at the cost of what has changed.
 
     study, open proposals ──> those that were open, or are new ──> snapshot        one round trip, two after a change
       └── due, or rewritten ──> all proposals ─────────────────────────^           now and then
@@ -170,8 +169,9 @@ class SnapshotFollower:
         return _Reading(about, views, frozenset(asked))
 
     def _is_stale(self, about: About) -> bool:
-        """Return whether the views are not those of the study any more, or are due to be read
-        again.
+        """Return whether the views must be read again.
+
+        They are due, or of a study that was rewritten since.
         """
         last = self._about
         free = about["next"]
@@ -184,8 +184,9 @@ class SnapshotFollower:
         return any(about[name] != last[name] for name in ("created", "rewritten"))
 
     def _study(self, about: About) -> Study:
-        """Return the record of the study, which is read again where more than its budget has
-        changed.
+        """Return the record of the study.
+
+        It is read again if more than its budget has changed.
         """
         last = self._about
         if last is None or self._snapshot is None:
@@ -198,8 +199,9 @@ class SnapshotFollower:
         return study if study.budget == about["budget"] else replace(study, budget=about["budget"])
 
     def _update(self, reading: _Reading) -> tuple[list[Change], bool]:
-        """Update the views, and return those that are new or have changed, and whether some exist
-        no longer.
+        """Update the views, and return those that are new or have changed.
+
+        Return also whether some exist no longer.
         """
         views = {view.number: view for view in reading.views}
         free = reading.about["next"] or 0

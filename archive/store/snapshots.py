@@ -66,8 +66,8 @@ class ProposalView:
         acquisition: Acquisition value.
         mean: Score that the surrogate predicts, larger is better.
         std: Standard deviation of the prediction.
-        epochs: Epochs trained so far; once it is over, the result's. None where none are on
-            record.
+        epochs: Epochs trained so far; of a finished trial, the epochs of its result. None if no
+            epochs are on record.
         metrics: Metrics of the result; before the first one, of the last epoch.
         latest: Metrics of the last epoch while it runs, also to a later rung; otherwise equal to
             `metrics`.
@@ -138,8 +138,9 @@ class Snapshot:
 
     @property
     def news(self) -> tuple[ProposalView, ...]:
-        """The proposals that may differ from the last snapshot of the same follower; all for a
-        snapshot by itself.
+        """The proposals that may differ from the last snapshot of the same follower.
+
+        All proposals, for a snapshot by itself.
         """
         return self.proposals if self.changed is None else self.changed
 
@@ -159,21 +160,19 @@ class Snapshot:
 
     @property
     def nearest(self) -> ProposalView | None:
-        """The result of the smallest violation of the constraints, the first of equal ones;
-
-        None without results.
-        """
-        existing = []
+        """The first result with the smallest violation of the constraints; None without results."""
+        best = None
+        smallest = math.inf
         for view in self.proposals:
-            if view.value is not None:
-                existing.append((violation_of(self.study, view), view))
+            if view.value is None:
+                continue
 
-        finite = []
-        for pair in existing:
-            if math.isfinite(pair[0]):
-                finite.append(pair)
+            size = violation_of(self.study, view)
+            if size < smallest:
+                best = view
+                smallest = size
 
-        return min(finite, key=lambda pair: pair[0], default=(0.0, None))[1]
+        return best
 
 
 def read_view(connection: Connection, id_: str) -> ProposalView:
@@ -200,17 +199,13 @@ def snapshot_within(tx: ManagedTransaction, study: Study) -> Snapshot:
 
 
 def read_views(tx: ManagedTransaction, choice: str = ALL, **parameters: Any) -> list[ProposalView]:
-    """Return the views of proposals within a transaction, by number; arguments as for
-    `read_rows`.
-    """
+    """Return the views of proposals by number; arguments as in `read_rows`."""
     views = map(view_of, read_rows(tx, COLUMNS, choice, **parameters))
     return sorted(views, key=lambda view: view.number)
 
 
 def snapshot_of(study: Study, proposals: Iterable[ProposalView]) -> Snapshot:
-    """Return the snapshot of a study with these proposals, which are in the order of their
-    numbers.
-    """
+    """Return the snapshot of a study with these proposals, which are sorted by number."""
     views = tuple(proposals)
     counts = Counter(view.state for view in views)
     return Snapshot(
@@ -241,12 +236,26 @@ def view_of(values: Row) -> ProposalView:
     epochs = curve.pop(EPOCH, [])
     state = State(row["settled_state"])
     last = latest(curve)
-    # A promoted proposal has the result of its last rung, and a longer curve, which stays where it
-    # is given up.
     has_result = row["value"] is not None
-    metrics = ({} if has_result else last) or with_prefix(METRIC, dict(row["metrics"] or []))
-    trained = epochs[-1:] if not (has_result and state.evaluated) else []
-    recorded = [] if row["epochs"] is None else [row["epochs"]]
+
+    metrics = with_prefix(METRIC, dict(row["metrics"] or []))
+    if last and not has_result:
+        metrics = last
+
+    newest = metrics
+    if last and state is State.RUNNING:
+        newest = last
+
+    counts = []
+    if row["epochs"] is not None:
+        counts.append(row["epochs"])
+
+    # A promoted trial that failed keeps the result of the rung before. Its curve is longer than
+    # this result.
+    ended = has_result and state.evaluated
+    if epochs and not ended:
+        counts.append(epochs[-1])
+
     return ProposalView(
         **{name: row[name] for name in _AS_READ},
         id=row["proposal"],
@@ -255,9 +264,9 @@ def view_of(values: Row) -> ProposalView:
         hyperparameters=from_json(row["hyperparameters"]),
         architecture_key=row["architecture"],
         functional_key=row["functional_key"] or row["architecture"],
-        epochs=max([*recorded, *trained], default=None),
+        epochs=max(counts, default=None),
         metrics=metrics,
-        latest=(last if state is State.RUNNING else {}) or metrics,
+        latest=newest,
     )
 
 
@@ -306,8 +315,9 @@ def _comparable(study: Study, views: Sequence[ProposalView]) -> list[ProposalVie
 
 
 def lacks_objective(study: Study, view: ProposalView) -> bool:
-    """Return whether a result lacks a finite value of a further objective, which excludes it from
-    the Pareto set.
+    """Return whether a result lacks a finite value of a further objective.
+
+    Such a result is not in the Pareto set.
     """
     return not all(
         math.isfinite(view.metrics.get(objective.name, math.nan)) for objective in study.further
@@ -315,13 +325,12 @@ def lacks_objective(study: Study, view: ProposalView) -> bool:
 
 
 def violation_of(study: Study, view: ProposalView) -> float:
-    """Return the violation of a result (`archive.constraints`):
+    """Return the violation of the constraints by a result; 0 if it meets all constraints.
 
-    0 exactly where it meets all constraints.
+    Its definition is in `archive.constraints`.
     """
-    # Most studies have no constraints, and long histories many results.
-    return (
-        violation(study.constraints, {study.objective: view.value, **view.metrics})
-        if study.constraints
-        else 0.0
-    )
+    if not study.constraints:
+        # Saves time in long histories.
+        return 0.0
+
+    return violation(study.constraints, {study.objective: view.value, **view.metrics})

@@ -32,8 +32,9 @@ _POLL_SECONDS = 0.1
 
 
 def finish_upgrade(connection: Connection) -> None:
-    """Check an archive that a newer engine has opened, and build its indexes again; otherwise
-    return at once.
+    """Check an archive that a newer engine has opened, and build its indexes again.
+
+    Otherwise return at once.
 
     Raises:
         DamagedError: The newer engine finds the database damaged; the message names the copy from

@@ -31,8 +31,9 @@ def wake_trainers(settings: Settings, file: str = QUEUE) -> None:
 
 
 def wake_searches(settings: Settings) -> None:
-    """Wake the searches with this home; to be called after the transaction with the end of a
-    trial.
+    """Wake the searches with this home.
+
+    Call it after the transaction with the end of a trial.
     """
     _touch(settings.home / ENDED)
 

@@ -50,7 +50,7 @@ RETURN e.environment AS environment
 
 
 class WeightsLookup:
-    """Reader of the addresses of weights;
+    """Reader of the addresses of weights.
 
     `Proposals.complete` stores them, together with their evaluation.
     """
@@ -65,9 +65,9 @@ class WeightsLookup:
         return None if row is None else Weights(row["uri"], row["sha256"], row["bytes"])
 
     def unsaved(self, evaluation: str) -> str | None:
-        """Return why the weights of an evaluation could not be saved;
+        """Return why the weights of an evaluation could not be saved.
 
-        None where they were, or where it has none.
+        None if they were saved, or if the evaluation has no weights.
         """
         row = self._connection.read(lambda tx: tx.run(ENVIRONMENT, id=evaluation).single())
         environment = {} if row is None else json.loads(row["environment"] or "{}")
@@ -144,14 +144,16 @@ class Retention:
         self._connection = connection
 
     def holdings(self, policy: Policy, under: str) -> list[Holding]:
-        """Return all weights with an address that begins with `under`, by address, with the reason
-        to keep each.
+        """Return all weights with an address that begins with `under`, by address.
+
+        Each has the reason to keep it.
         """
         return self._connection.read(lambda tx: _holdings(tx, policy, under))
 
     def forget(self, policy: Policy, uris: Sequence[str]) -> list[str]:
-        """Remove weights from the store, and return their addresses; weights that must be kept by
-        now stay.
+        """Remove weights from the store, and return their addresses.
+
+        Weights that must be kept by now stay.
         """
 
         def work(tx: ManagedTransaction) -> list[str]:

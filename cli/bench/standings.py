@@ -133,8 +133,8 @@ def show_suite(plan: ComparisonPlan, rows: Sequence[ContestantResult], as_json: 
     ]
     table = [[row.problem, row.contestant, *suite.cells(row)] for row in rows]
     title = (
-        "regret and test accuracy of the incumbent after queries, mean ± standard error of "
-        f"{plan.seeds} seeds"
+        "regret and test accuracy of the incumbent after queries, "
+        f"mean ± standard error of {plan.seeds} seeds"
     )
     print_table(columns, table, title=title)
     print_line()

@@ -111,8 +111,8 @@ def dump(
 
     if sys.stdout.isatty() or as_json:
         raise UsageError(
-            "without a FILE, stdout is the dump: name a FILE, or pipe it: archive "
-            "dump | archive load"
+            "without a FILE, stdout is the dump: "
+            "name a FILE, or pipe it: archive dump | archive load"
         )
 
     # A dump that fails half-way leaves nothing in the pipe.
@@ -177,8 +177,8 @@ def load(
 
     if file == STREAM and sys.stdin.isatty():
         raise UsageError(
-            "without a FILE, stdin is the dump: name a FILE, or pipe it: archive "
-            "dump | archive load"
+            "without a FILE, stdin is the dump: "
+            "name a FILE, or pipe it: archive dump | archive load"
         )
 
     # The dump is read twice: it is verified as a whole first.

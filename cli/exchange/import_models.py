@@ -247,8 +247,8 @@ def _results(options: Mapping[str, Any], origin: str) -> tuple[Place | None, Res
     if options["task"] is None:
         if metrics or options["study"] or options["protocol"]:
             raise UsageError(
-                "a metric, a protocol or a study needs --task, the name of what was "
-                "or will be learned"
+                "a metric, a protocol or a study needs --task, "
+                "the name of what was or will be learned"
             )
 
         return None, None
@@ -284,9 +284,8 @@ def _place_to_train(options: Mapping[str, Any]) -> Place:
     is_task_objective = objective == task.objective
     if is_task_objective and options["minimise"] and task.direction == "maximise":
         raise UsageError(
-            f"the task {task.name} maximises {objective}: --minimise needs a metric, or "
-            "another "
-            "--objective"
+            f"the task {task.name} maximises {objective}: "
+            "--minimise needs a metric, or another --objective"
         )
 
     minimise = task.direction == "minimise" if is_task_objective else options["minimise"]

@@ -125,9 +125,8 @@ def table(ctx: click.Context, task: str, protocol: str | None, as_json: bool) ->
     networks = len(tabular.table)
     if count < networks:
         print_message(
-            f"{networks - count} of {networks} networks are left out: their {value} is "
-            "missing, "
-            "or no finite number"
+            f"{networks - count} of {networks} networks are left out: "
+            f"their {value} is missing, or no finite number"
         )
 
     _print_import(ImportDocument(tabular.name, column, count), as_json)

@@ -20,7 +20,7 @@ class BuiltInTable:
     Attributes:
         table: Its name.
         tasks: Names of the tasks that it answers.
-        file: Its file on this machine; null where there is none.
+        file: Its file on this machine; null without a file.
         source: Benchmark and address of the official release.
         releases: Names of the official files that it can be made of.
     """

@@ -129,8 +129,8 @@ def list_fleets(ctx: click.Context, as_json: bool) -> None:
     print_table(COLUMNS, [_row(item) for item in items])
     if ended := sum(item.ended for item in items):
         print_message(
-            f"{counted(ended, 'fleet')} ended; remove from the list with: archive "
-            "launch stop --ended"
+            f"{counted(ended, 'fleet')} ended; "
+            "remove from the list with: archive launch stop --ended"
         )
 
 

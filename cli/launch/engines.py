@@ -371,8 +371,8 @@ def follow(archive: Archive, launcher: Launcher, fleet: TrainerFleet) -> None:
         UnknownNameError: The fleet's study was deleted.
     """
     print_message(
-        f"following the queue with up to {fleet.upper} trainers; Ctrl-C ends this, and "
-        "they end when idle"
+        f"following the queue with up to {fleet.upper} trainers; "
+        "Ctrl-C ends this, and they end when idle"
     )
     from archive.launchers.keeper import FleetKeeper
     from archive.searches.interruption import InterruptedBySignal
@@ -383,9 +383,8 @@ def follow(archive: Archive, launcher: Launcher, fleet: TrainerFleet) -> None:
     except InterruptedBySignal as interrupted:
         # The same command would start a fleet beside this one.
         interrupted.message = (
-            f"interrupted: the fleet {fleet.name} gets no further trainers, and those that run "
-            "end when idle; "
-            f"archive launch stop {fleet.name} ends them now"
+            f"interrupted: the fleet {fleet.name} gets no further trainers, "
+            f"and those that run end when idle; archive launch stop {fleet.name} ends them now"
         )
         raise
 

@@ -1,6 +1,6 @@
 """What `archive search` shows while it runs: messages, and a view of the study.
 
-The view is a live table on a terminal, and one line an event elsewhere.
+The view is a live table on a terminal, and one line per event elsewhere.
 """
 
 from __future__ import annotations

@@ -233,7 +233,7 @@ def print_workers(statuses: Sequence[WorkerStatus], unreachable: Sequence[Unreac
 
 
 def _rows(worker: WorkerStatus) -> list[list[Any]]:
-    """Return one row a trial; the first row of a worker describes the worker, too."""
+    """Return one row per trial; the first row of a worker describes the worker, too."""
     about = [
         worker.id,
         worker.state,

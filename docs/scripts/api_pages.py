@@ -1,5 +1,6 @@
-"""MkDocs hook: one page of the API reference for each package, with a section for each of its
-modules.
+"""MkDocs hook: one page of the API reference for each package.
+
+A page has a section for each module.
 
 Pages exist only while the site is built. mkdocstrings reads the sources without importing them, so
 the build needs neither torch nor a database.
@@ -86,7 +87,7 @@ def _content(package: str) -> str:
 def _index() -> str:
     lines = [f"- [{package}]({package}.md): {_first_line(package)}" for package in packages()]
     return (
-        "# API reference\n\nGenerated from the docstrings; one page a package.\n\n"
+        "# API reference\n\nGenerated from the docstrings; one page per package.\n\n"
         + "\n".join(lines)
         + "\n"
     )

@@ -1,5 +1,6 @@
-"""Make tables of made-up functions on the space `choices`, for searches where decisions matter
-differently.
+"""Make tables of made-up functions on the space `choices`.
+
+They are for searches in which decisions matter differently.
 
     python docs/scripts/choice_tables.py FOLDER
 
@@ -64,8 +65,9 @@ def grid(made: Made, rng: np.random.Generator) -> NDArray[np.float64]:
 
 
 def widths(made: Made, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Return diminishing returns of each width, minus differences of neighbours from a growth by
-    one.
+    """Return diminishing returns of each width, minus differences of neighbours.
+
+    A difference is taken from a growth by one.
     """
     returns = np.exp(-0.35 * made) @ np.array([1.0, 1.5, 2.0, 3.0, 4.0])
     bottlenecks = 0.15 * np.abs(np.diff(made, axis=1) - 1).sum(axis=1)

@@ -1,5 +1,6 @@
-"""The tables of `docs/data-model.md`: what the schema says is written into the page, what the page
-says is read.
+"""The tables of `docs/data-model.md`, written from the schema.
+
+Properties that the page names are read from it.
 
 `python docs/scripts/data_model.py` writes the table of constraints and indexes into the page, and
 the page's description of the graph into the package, for programs that explain it
@@ -24,9 +25,7 @@ END = "<!-- /schema -->"
 
 
 def constraints() -> str:
-    """Return the table of constraints and indexes that the migrations of the schema leave
-    behind.
-    """
+    """Return the table of constraints and indexes that the schema's migrations leave behind."""
     unique: set[tuple[str, str]] = set()
     indexed: set[tuple[str, str]] = set()
     for migration in schema.MIGRATIONS:
@@ -48,8 +47,9 @@ def replaced(text: str) -> str:
 
 
 def documented(text: str) -> dict[str, dict[str, str]]:
-    """Return the properties that the page names, with their types, by label or type of
-    relationship.
+    """Return the properties that the page names, with their types.
+
+    They are grouped by label or type of relationship.
 
     A section `### Name` describes one label or type; its table has the columns property and type.
     `metric_*` stands for every property of that prefix.

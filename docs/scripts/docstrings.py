@@ -1,5 +1,4 @@
-"""Griffe extension: docstrings are plain text, so what Markdown would take for markup in them is
-escaped.
+"""Griffe extension that escapes Markdown in docstrings, which are plain text.
 
 `<x, y>` is an inner product and no HTML tag; `|w - w'|`, in a table whose columns are aligned, is
 no border of a cell.
@@ -28,8 +27,9 @@ class PlainText(griffe.Extension):
 
 
 def escaped(text: str) -> str:
-    """Return a docstring without accidental markup; code, in backticks or indented, stays as it
-    is.
+    """Return a docstring without accidental markup.
+
+    Code, in backticks or indented, stays as it is.
     """
     borders: set[int] = set()
     lines = text.split("\n")

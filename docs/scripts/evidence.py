@@ -1,12 +1,11 @@
-"""Evidence for a source of a warm start after some evaluations, by the outcome transforms of the
-scores.
+"""Evidence for a source of a warm start, by the outcome transforms of the scores.
 
     python docs/scripts/evidence.py --source transnas-scene --target transnas-object --seeds 20
     --after 5 10 20
 
 | column     | meaning                                                                                  |
 |------------|------------------------------------------------------------------------------------------|
-| nats       | Bayes factor of a correlation of the tasks (`archive.agents.transfer.coordinator`), median  |
+| nats       | Bayes factor of a correlation of the tasks (`agents.transfer.evidence`), median          |
 | takes part | share of the searches in which a source with as many nats takes part                     |
 | loo        | gain of the source's models in leave-one-out log density of the stacked models, in nats, |
 |            | median                                                                                   |
@@ -28,7 +27,8 @@ from archive.agents.base import Observation, SourceStudy
 from archive.agents.bayesopt.portfolio_members import defaults, member_model
 from archive.agents.surrogates.gp.coregionalised import CoregionalisedGP
 from archive.agents.surrogates.stacking import FittedMember, loo_log_densities, stacking_weights
-from archive.agents.transfer.coordinator import Evidence, SourceModels, Transfer
+from archive.agents.transfer.coordinator import SourceModels, Transfer
+from archive.agents.transfer.evidence import Evidence
 from archive.agents.transfer.source_model import group_sources
 from archive.trainer.tasks.tabular import TabularTask
 

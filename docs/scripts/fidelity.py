@@ -1,5 +1,4 @@
-"""Epochs until equal regret, in searches of tables that have results after several numbers of
-epochs.
+"""Epochs until equal regret, in searches of tables with results after several epochs.
 
     python docs/scripts/fidelity.py nb101 --seeds 5 --epochs 2000
     python docs/scripts/fidelity.py nb101 --errors
@@ -68,8 +67,9 @@ Contestant = tuple[str | None, Projection, Callable[..., None]]
 
 
 def by_median_gain(evaluations: Sequence[Evaluation]) -> list[ProjectedScore]:
-    """Return scores plus the median gains of the networks trained to both rungs, at most the best
-    at the next one.
+    """Return scores plus the median gains of the networks that were trained to both rungs.
+
+    A score is at most the best one at the next rung.
     """
     levels = sorted({float(one.epochs or 0) for one in evaluations})
     columns = {
@@ -96,8 +96,9 @@ def by_median_gain(evaluations: Sequence[Evaluation]) -> list[ProjectedScore]:
 
 
 def opened(name: str) -> tuple[Space, np.ndarray]:
-    """Return the space of a table, and the accuracies of its networks after each number of epochs,
-    in points.
+    """Return the space of a table, and the accuracies of its networks by number of epochs.
+
+    Accuracies are in points.
     """
     task = registry.get(name)
     assert isinstance(task, TabularTask)
@@ -157,8 +158,8 @@ def regrets(asked: argparse.Namespace) -> None:
 
     target = float(curves.get("asha", curves[next(iter(curves))]).mean(axis=0)[-1])
     print(
-        f"{asked.table}, reduction {asked.reduction}, {asked.seeds} seeds, {asked.epochs} "
-        "epochs a search; ",
+        f"{asked.table}, reduction {asked.reduction}, "
+        f"{asked.seeds} seeds, {asked.epochs} epochs a search; ",
         end="",
     )
     print(f"equal: mean regret {significant(target)}")
@@ -181,8 +182,9 @@ def regrets(asked: argparse.Namespace) -> None:
 
 
 def errors(asked: argparse.Namespace) -> None:
-    """Print mean and root mean square of the errors of the scores of paused networks, by
-    projection.
+    """Print mean and root mean square of the errors of the scores of paused networks.
+
+    There is a line for each projection.
     """
     space, values = opened(asked.table)
     rungs = Rungs(tuple(COLUMNS[asked.table]), asked.reduction)
@@ -212,8 +214,8 @@ def errors(asked: argparse.Namespace) -> None:
     for name, of_seeds in rows.items():
         bias, rms_all, bias_good, rms_good, z_all, z_good = np.mean(of_seeds, axis=0)
         print(
-            f"{name:7} mean error {bias:6.2f} {bias_good:6.2f}   rms {rms_all:6.2f} "
-            f"{rms_good:6.2f}   ",
+            f"{name:7} mean error {bias:6.2f} {bias_good:6.2f} "
+            f"  rms {rms_all:6.2f} {rms_good:6.2f}   ",
             end="",
         )
         print(f"rms of error / sd {z_all:5.2f} {z_good:5.2f}")

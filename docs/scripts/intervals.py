@@ -1,5 +1,6 @@
-"""How often the intervals of `archive study best` hold the noise-free value, on random tables with
-noise.
+"""Coverage of the intervals of `archive study best`, on random tables with noise.
+
+It is the share of intervals that hold the noise-free value.
 
     python docs/scripts/intervals.py --noise 0.5 --after 20 40
 
@@ -51,8 +52,9 @@ def table(made: NDArray[np.int64], deviations: float, rng: np.random.Generator) 
 def intervals(
     seed: int, count: int, asked: argparse.Namespace
 ) -> list[tuple[Recommendation, float]]:
-    """Return the best networks after `count` evaluations of a random table, with their noise-free
-    values.
+    """Return the best networks after `count` evaluations of a random table.
+
+    Each has its noise-free value.
     """
     rng = np.random.default_rng(seed)
     members = list(SPACE.members() or ())
@@ -103,8 +105,8 @@ def main() -> None:
         held = np.mean([low <= value <= high for low, high, value in known])
         width = np.mean([0.5 * (high - low) for low, high, _ in known])
         print(
-            f"{count} evaluations, {asked.tables} tables: {held:.2f} within, half width "
-            f"{width:.2f}",
+            f"{count} evaluations, {asked.tables} tables: "
+            f"{held:.2f} within, half width {width:.2f}",
             flush=True,
         )
 

@@ -1,5 +1,6 @@
-"""Memory and time of proposals on a table of all 423,624 cells of NAS-Bench-101, with made-up
-values.
+"""Memory and time of proposals on a table of all 423,624 cells of NAS-Bench-101.
+
+The values are made up.
 
     python docs/scripts/large_table.py write cells.csv.gz
     python docs/scripts/large_table.py propose cells.csv.gz --agent portfolio --evaluations 60
@@ -31,8 +32,9 @@ MOST_EDGES = 9
 
 
 def cells(n: int) -> Iterator[tuple[str, str]]:
-    """Yield matrix (row by row) and labels of every cell of n vertices, one of each isomorphism
-    class.
+    """Yield matrix (row by row) and labels of every cell of n vertices.
+
+    There is one of each isomorphism class.
     """
     permutations = [(0, *inner, n - 1) for inner in itertools.permutations(range(1, n - 1))]
     labels = np.array(list(itertools.product(range(3), repeat=n - 2)), np.int64).reshape(

@@ -1,5 +1,6 @@
-"""MkDocs hook: `llms.txt`, the contents of the site for programs that read it, and each page as
-Markdown beside it.
+"""MkDocs hook: `llms.txt`, the contents of the site for programs that read it.
+
+Each page is also written as Markdown.
 
 The form is that of https://llmstxt.org: title, summary, and sections with links. The API reference
 is left out.
@@ -55,8 +56,9 @@ def summary(text: str) -> str:
 
 
 def _sections(nav: list[Any]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Yield the sections of the navigation with names and paths of their pages; single pages come
-    first.
+    """Yield the sections of the navigation with names and paths of their pages.
+
+    Single pages come first.
     """
     single = [
         (name, page) for entry in nav for name, page in entry.items() if isinstance(page, str)

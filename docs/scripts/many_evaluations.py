@@ -1,5 +1,6 @@
-"""Predictions and proposals of `portfolio` after thousands of evaluations of a table, beside those
-after a thousand.
+"""Predictions and proposals of `portfolio` after thousands of evaluations of a table.
+
+They are compared with those after a thousand.
 
     python docs/scripts/many_evaluations.py --evaluations 1000 --evaluations 10000 --steps 10 python
     docs/scripts/many_evaluations.py --task nb101~0.003 --evaluations 100000 --seed 1 --seed 2
@@ -71,9 +72,7 @@ class Search:
 
 
 def ranks(agent: Agent, history: History, networks: list[Architecture], truth: np.ndarray) -> str:
-    """Return the name of the agent's model, and its rank correlations with the values of
-    networks.
-    """
+    """Return the name of the agent's model, and its rank correlations with the networks' values."""
     policy: ModelBased = agent._policies(history)[0]  # type: ignore[attr-defined]
     model = policy._learn(history, np.random.default_rng(0))
     blocks = [networks[at : at + 500] for at in range(0, len(networks), 500)]
@@ -86,8 +85,8 @@ def ranks(agent: Agent, history: History, networks: list[Architecture], truth: n
     top = spearmanr(means[best], truth[best]).statistic
     inner = getattr(model, "fitted", model)
     return (
-        f"{type(inner).__name__}: {every:.3f}, best tenth {top:.3f}, mean place of its first "
-        f"ten {place:.0f}"
+        f"{type(inner).__name__}: "
+        f"{every:.3f}, best tenth {top:.3f}, mean place of its first ten {place:.0f}"
     )
 
 

@@ -1,5 +1,6 @@
-"""MkDocs hook: formulas become MathML when the site is built, so that pages need no script and no
-network.
+"""MkDocs hook: formulas become MathML when the site is built.
+
+Pages need no script and no network.
 
 `pymdownx.arithmatex` marks `$…$` and `$$…$$`; the marked text is LaTeX, which `latex2mathml`
 converts.

@@ -1,5 +1,6 @@
-"""How well the models of `portfolio` know a table: rank correlation, calibration and noise of each
-member.
+"""Fit of the models of `portfolio` to a table.
+
+The columns are rank correlation, calibration and noise of each member.
 
     python docs/scripts/misfit.py --task transnas-object --seeds 5 --after 20 40 60
 
@@ -112,8 +113,9 @@ def _row(fitted: FittedGP, posterior: Posterior, truth: np.ndarray) -> list[floa
 
 
 def noise_of_rows(task: TabularTask) -> tuple[float, float]:
-    """Return the standard deviations of rows of one network and of all networks, above the median
-    of the table.
+    """Return the standard deviations of rows of one network and of all networks.
+
+    Only rows above the median of the table count.
     """
     column = task.protocol().column
     origin = task.table.origin
@@ -131,7 +133,7 @@ def noise_of_rows(task: TabularTask) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Search, fit, and print one row a member."""
+    """Search, fit, and print one row per member."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

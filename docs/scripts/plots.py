@@ -1,5 +1,6 @@
-"""The pictures of the guide to plots and of the benchmarks, from real searches in an archive of
-their own.
+"""The pictures of the guide to plots and of the benchmarks, from real searches.
+
+The searches have a separate archive.
 
     python docs/scripts/plots.py --search           runs the searches in ARCHIVE_HOME, then draws all pictures
     python docs/scripts/plots.py --search front     runs those of one picture, and draws it into docs/plots

@@ -28,7 +28,7 @@ COLUMNS = {"naswot": "nwot"}
 
 
 def main() -> None:
-    """Measure cells, and print one row a proxy."""
+    """Measure cells, and print one row per proxy."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

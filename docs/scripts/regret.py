@@ -56,9 +56,7 @@ LINEAR = 0.05
 
 
 def collect(run: str, machine: str, date: str, commit: str) -> None:
-    """Read a finished run, in the archive that `archive bench search` kept it in, into the file of
-    results.
-    """
+    """Read a finished run from the archive of `archive bench search` into the file of results."""
     from dataclasses import replace
 
     from archive import connect, settings
@@ -128,9 +126,8 @@ def picture(measured: dict[str, Any]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
         'font-family="system-ui, sans-serif" font-size="12" fill="#222">',
         (
-            f"<title>{TASK}, {measured['protocol']}: regret by queries, mean of "
-            f"{measured['seeds']} "
-            "seeds</title>"
+            f"<title>{TASK}, {measured['protocol']}: "
+            f"regret by queries, mean of {measured['seeds']} seeds</title>"
         ),
         f'<rect width="{WIDTH}" height="{HEIGHT}" rx="6" fill="#fff"/>',
         (
@@ -192,13 +189,12 @@ def table(measured: dict[str, Any]) -> str:
                 "count once. Each search"
             ),
             (
-                f"has {measured['seeds']} seeds; all agents begin with the same {STARTS} random "
-                "cells of a seed."
+                f"has {measured['seeds']} seeds; "
+                f"all agents begin with the same {STARTS} random cells of a seed."
             ),
             (
-                "The defaults were chosen on this table, which favours them over published "
-                "settings "
-                "and baselines."
+                "The defaults were chosen on this table, "
+                "which favours them over published settings and baselines."
             ),
             "",
             *lines,
@@ -210,8 +206,9 @@ def table(measured: dict[str, Any]) -> str:
 
 
 def replaced(text: str, mark: str, content: str) -> str:
-    """Return a page's text with new content between the marks `<!-- mark -->` and `<!-- /mark
-    -->`.
+    """Return a page's text with new content between two marks.
+
+    The marks are `<!-- mark -->` and `<!-- /mark -->`.
     """
     begin = f"<!-- {mark} -->"
     end = f"<!-- /{mark} -->"
@@ -237,8 +234,9 @@ def _curve(row: dict[str, Any]) -> list[str]:
 
 
 def _line(values: list[float], backwards: bool = False) -> str:
-    """Return a path through the values after 1, 2, … queries, without the inner points of level
-    stretches.
+    """Return a path through the values after 1, 2, … queries.
+
+    It has no inner points of level stretches.
     """
     last = len(values) - 1
     points = [

@@ -1,5 +1,6 @@
-"""Make two tables of real trainings on the space `choices`, in which every combination of decisions
-is trained.
+"""Make two tables of real trainings on the space `choices`.
+
+Every combination of decisions is trained.
 
     python docs/scripts/trained_tables.py FOLDER
 
@@ -81,8 +82,9 @@ def boosting(name: str, seed: int = 0) -> list[float]:
 
 
 def rows(name: str) -> tuple[Floats, Floats, int]:
-    """Return the inputs and targets of a data set in random order, and the number of those to train
-    on.
+    """Return the inputs and targets of a data set in random order.
+
+    Return also the number of those to train on.
     """
     trained, held_out = ROWS[name]
     if name == "diabetes":

@@ -5,7 +5,7 @@
 | d      | components of a distance, stacked (`Components.stack`)            | (c, m, n)          |
 | theta  | logarithms of the parameters, flat: theta = log(alpha, beta_1, …) | (parameters,)      |
 | K      | covariance                                                        | (m, n)             |
-| dK     | dK / dtheta, one layer a parameter                                | (parameters, m, n) |
+| dK     | dK / dtheta, one layer per parameter                              | (parameters, m, n) |
 
 NASBOT's covariance, eq. (4), is alpha exp(-sum_i beta_i d_i) + alpha' exp(-sum_i beta'_i d'_i^2)
 over the unnormalised and the normalised OTMANN distances. It is not known to be positive
@@ -27,10 +27,12 @@ from archive.errors import UsageError
 Floats = NDArray[np.float64]
 
 ALPHA = (1e-2, 1e1)
-"""Widest useful ranges of alpha for standardised scores, and of beta in units of 1 / (median of
-d^p). At the lower end of beta a component is ignored, at the upper end all networks are
-uncorrelated."""
+"""Bounds of alpha, for standardised scores."""
+
 BETA = (1e-3, 1e2)
+"""Bounds of beta, in units of 1 / (median of d^p).
+
+At the lower bound a component has no influence; at the upper one all networks are uncorrelated."""
 
 
 class Covariance(ABC):
@@ -289,9 +291,11 @@ def nasbot_covariance(nu: int = 4) -> Sum:
     return Sum((Exponential(range(nu), 1.0), Exponential(range(nu, 2 * nu), 2.0, "_normalised")))
 
 
-RATIO = 4.0
-"""Half the width of the bounds of log w: with a prior of a quarter of it, most weights lie within a
-factor of e."""
+LOG_WEIGHT_BOUND = 4.0
+"""Largest absolute value of log w.
+
+The prior of log w has a quarter of the bound as its standard deviation: most weights are between
+1/e and e."""
 
 
 @final
@@ -320,7 +324,7 @@ class CommonScaleARD(Covariance):
         """Scale beta to the median of all positive distances."""
         positive = stack[stack > 0]
         scale = np.median(positive) if positive.size else 1.0
-        weights = np.tile([-RATIO, RATIO], (self.components, 1))
+        weights = np.tile([-LOG_WEIGHT_BOUND, LOG_WEIGHT_BOUND], (self.components, 1))
         return np.vstack([np.log(ALPHA), np.log(np.array(BETA) / scale), weights])
 
     def variance(self, theta: Floats) -> float:
@@ -329,31 +333,32 @@ class CommonScaleARD(Covariance):
 
     def bind(self, stack: Floats) -> BoundCovariance:
         """Bind the exponential of c betas."""
-        return _Bound(self, exponential(self.components).bind(stack))
+        return _BoundCommonScale(self, exponential(self.components).bind(stack))
 
-    def betas(self, theta: Floats) -> Floats:
-        """Return log(alpha, beta w_1 / c, …, beta w_c / c), parameters of a plain exponential."""
-        alpha, beta, *weights = self._check(theta)
-        return np.array([alpha, *(beta - np.log(self.components) + np.array(weights))])
+    def plain_theta(self, theta: Floats) -> Floats:
+        """Return theta of the plain exponential: log(alpha, beta w_1 / c, …, beta w_c / c)."""
+        log_alpha, log_beta, *log_weights = self._check(theta)
+        log_betas = log_beta - np.log(self.components) + np.array(log_weights)
+        return np.concatenate([[log_alpha], log_betas])
 
 
-class _Bound(BoundCovariance):
+class _BoundCommonScale(BoundCovariance):
     def __init__(self, covariance: CommonScaleARD, plain: BoundCovariance) -> None:
         self.covariance = covariance
         self.plain = plain
 
     def value(self, theta: Floats) -> Floats:
-        return self.plain.value(self.covariance.betas(theta))
+        return self.plain.value(self.covariance.plain_theta(theta))
 
     def value_and_layers(self, theta: Floats) -> tuple[Floats, Iterator[Floats]]:
-        betas = self.covariance.betas(theta)
-        value, layers = self.plain.value_and_layers(betas)
+        plain_theta = self.covariance.plain_theta(theta)
+        value, layers = self.plain.value_and_layers(plain_theta)
         next(layers)
-        # Computed twice rather than kept: there may be thirty layers.
+        # The layers are computed twice: keeping up to thirty of them would take too much memory.
         common = np.zeros_like(value)
         for layer in layers:
             common += layer
 
-        _, again = self.plain.value_and_layers(betas)
+        _, again = self.plain.value_and_layers(plain_theta)
         next(again)
         return value, chain([value, common], again)

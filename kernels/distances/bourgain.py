@@ -150,7 +150,7 @@ class Bourgain:
     def distortion(self, distances: Floats) -> float:
         """Return D, the largest d / rho over the pairs of the n networks with d > 0.
 
-        1 where there are none.
+        1 without such pairs.
 
         Args:
             distances: (n, n) float64, as passed to `fit`.

@@ -64,7 +64,7 @@ BREAK = 1
 MAX_SKIPS = 2000
 """Most skips of a network.
 
-Matching takes cubic time and quadratic memory: with so many, seconds a pair and 32 MB a thread."""
+Matching takes cubic time and quadratic memory: with so many, seconds per pair, 32 MB per thread."""
 
 PAIRS_A_THREAD = 512
 """Number of pairs below which a second thread costs more than it saves."""

@@ -137,8 +137,8 @@ class GromovWasserstein(PairDistance[Wiring]):
         n = len(architecture.layers)
         if n > self.max_layers:
             raise InvalidArchitectureError(
-                f"the Gromov-Wasserstein distance takes networks of at most {self.max_layers} "
-                f"layers, got {n}"
+                "the Gromov-Wasserstein distance takes networks "
+                f"of at most {self.max_layers} layers, got {n}"
             )
 
         kinds = ["layer"] * n
@@ -208,8 +208,7 @@ def gromov_wasserstein(first: Wiring, second: Wiring, alpha: float = 1.0, starts
     if not converged:
         warnings.warn(
             f"Gromov-Wasserstein between {len(first.hops)} and {len(second.hops)} layers stopped "
-            f"after {ITERATIONS} "
-            f"iterations; its distance is at most {np.sqrt(max(least, 0.0)):g}",
+            f"after {ITERATIONS} iterations; its distance is at most {np.sqrt(max(least, 0.0)):g}",
             GromovWassersteinWarning,
             stacklevel=2,
         )

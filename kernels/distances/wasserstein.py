@@ -140,6 +140,7 @@ class Wasserstein(PairDistance[WeighedLayers]):
         table = _penalties(architecture.space)
         labels = table.rows(architecture.layers)
         counted = table.counted[labels]
+        # Three path lengths in each of two directions.
         places = np.hstack(path_lengths(architecture, counted)) / (6 * counted.shape[1])
         # The order of the merged layers depends on labels and places alone, hence on no
         # relabelling.
@@ -193,9 +194,9 @@ class WassersteinBatch:
     """Concatenated arrays of prepared networks: the input of OTMANN's compiled solver.
 
     That solver may leave weight unmatched at a cost of 1 on either side. With costs scaled to at
-    most 1 it matches all weight, as both sides weigh 1 in total. Networks of a search space have
-    costs below 64 and share one scale, so that no digit of a distance depends on the networks
-    beside them in the batch; longer ones have the next power of 64.
+    most 1 it matches all weight, as both sides weigh 1 in total. The scale is a power of 64,
+    hence of two: division by it is exact, so no digit of a distance depends on the other networks of
+    the batch.
     """
 
     def __init__(self, networks: Sequence[WeighedLayers], nu_str: Sequence[float]) -> None:

@@ -6,8 +6,9 @@
 | f      | a family of layers: `trained` (with weights), `windows` (look at neighbouring pixels),   |
 |        | `trained-windows` (both)                                                                 |
 | n_f(p) | layers of f on p                                                                         |
-| k, c   | side of a layer's window, at least 1; its units times those that reach it, 1 where there |
-|        | are none                                                                                 |
+| k      | side of a layer's window in pixels; 1 for a layer without a window                       |
+| c      | weights per pixel of the window: units of the layer times units of its inputs; 1 without |
+|        | units                                                                                    |
 
     paths    max_p n_f(p), min_p n_f(p), mean_p n_f(p) for each f; log2 of the number of paths;
              1 if some path has no layer of any family (an identity, or nothing but skips)
@@ -154,7 +155,7 @@ def _size(
 ) -> float:
     """Return log2(1 + weights) as far as the layers determine it.
 
-    A layer without units has those of its inputs.
+    A layer without units emits the units of its inputs; inputs and cells emit 1.
     """
     if vocabulary(architecture.space).attributes:
         from archive.architecture.aten.weights import parameters
@@ -164,11 +165,19 @@ def _size(
     emitted: dict[int, int] = {}
     total = 0.0
     for u in live:
-        units = architecture.layers[u].units
         operation = operations[u]
+        units = architecture.layers[u].units
         incoming = sum(take(emitted, parents[u])) or 1
-        emitted[u] = units or (1 if operation.group in ("input", "cell") else incoming)
+        if units:
+            emitted[u] = units
+        elif operation.group in ("input", "cell"):
+            emitted[u] = 1
+        else:
+            emitted[u] = incoming
+
         if operation.trained:
-            total += max(operation.kernel, 1) ** 2 * (units * incoming if units else 1)
+            side = max(operation.kernel, 1)
+            weights_per_pixel = units * incoming if units else 1
+            total += side**2 * weights_per_pixel
 
     return math.log2(1.0 + total)

@@ -352,7 +352,7 @@ def test_ctrl_c_stays_ignored_in_the_background_and_reaches_a_loaded_command(mon
         for first in (signal.SIG_IGN, signal.default_int_handler):
             signal.signal(signal.SIGINT, first)
             entry.main()
-            entry.loaded()
+            entry.begin_command()
             handlers.append(signal.getsignal(signal.SIGINT))
     finally:
         signal.signal(signal.SIGINT, before)

@@ -37,7 +37,7 @@ class InFlight:
     Attributes:
         claim: The claim.
         trial: The work on it.
-        curve: Metric to one value a report, with those before a resumption.
+        curve: Metric to one value per report, with those before a resumption.
         unreported: Whether the store lacks a part of the curve.
         report_at: Earliest time of the next report, by `time.monotonic`.
         began: Time at which the work began here.

@@ -1,4 +1,4 @@
-"""Log format of the trainer: lines of text, or one JSON object a line.
+"""Log format of the trainer: lines of text, or one JSON object per line.
 
     log.info("claimed proposal=%s attempt=%d", id, attempt)
 

@@ -152,8 +152,8 @@ class PrometheusMetrics(Collector):
         except (OSError, OverflowError) as error:
             reason = (isinstance(error, OSError) and error.strerror) or error
             raise SettingsError(
-                f"metrics cannot be served at {address}:{port}: {reason}; try another port or "
-                "address"
+                f"metrics cannot be served at {address}:{port}: "
+                f"{reason}; try another port or address"
             ) from None
 
         return int(server.server_port)

@@ -103,8 +103,8 @@ def excess(
         used = memory.measure(memory_bytes)
         if used > memory_bytes:
             return (
-                f"the trial took {used} bytes of memory, more than its limit of {memory_bytes} "
-                "(--memory-limit)"
+                f"the trial took {used} bytes of memory, "
+                f"more than its limit of {memory_bytes} (--memory-limit)"
             )
 
     return None

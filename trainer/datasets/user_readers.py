@@ -1,6 +1,6 @@
 """Readers of users' files: a CSV with a header, or the arrays of a `.npz`.
 
-    CSV     one row an input, numbers in every column but the target's, no gaps
+    CSV     one row per input, numbers in every column but the target's, no gaps
     npz     x, y                                              split by the protocol
             x_train, y_train, x_test, y_test                  the test part is the file's
             … and x_valid, y_valid                            all three parts are the file's

@@ -88,8 +88,7 @@ def serialise(
         if network.scaling is None:
             raise UsageError(
                 "the scaling of the inputs is not known here: the data of the task "
-                f"{network.evaluation.task} are "
-                "not on this machine; export without --raw-inputs"
+                f"{network.evaluation.task} are not on this machine; export without --raw-inputs"
             )
 
         module = standardising(module, network.scaling, network.form.is_image)

@@ -45,8 +45,8 @@ def choose(requested: str, device: torch.device) -> str:
     if requested == "tf32":
         if not capable:
             raise SettingsError(
-                "precision tf32 needs a GPU of compute capability 8.0 or more, got the device "
-                f"{device}"
+                "precision tf32 needs a GPU of compute capability 8.0 or more, "
+                f"got the device {device}"
             )
 
         return requested

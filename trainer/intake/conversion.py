@@ -311,9 +311,8 @@ def _content(name: str, tensor: torch.Tensor) -> str:
     text = pack_content(raw.numpy().tobytes())
     if len(text) > MOST_CONTENT:
         raise UsageError(
-            f"the buffer {name} has {len(text)} bytes when compressed, and an architecture holds "
-            f"{MOST_CONTENT} at most: "
-            "compute it in forward, or make it a parameter"
+            f"the buffer {name} has {len(text)} bytes when compressed, and an architecture "
+            f"holds {MOST_CONTENT} at most: compute it in forward, or make it a parameter"
         )
 
     return text

@@ -65,9 +65,8 @@ def _factory(module: str, name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is not None and (module == error.name or module.startswith(f"{error.name}.")):
             raise UsageError(
-                f"there is no module {error.name!r}: install its package, or run the "
-                "command in "
-                "its folder"
+                f"there is no module {error.name!r}: "
+                "install its package, or run the command in its folder"
             ) from error
 
         raise UsageError(

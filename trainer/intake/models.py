@@ -153,8 +153,7 @@ def _differences(imported: ImportedModel, model: nn.Module, inputs: Sequence[Inp
     if share > checking.MOST_DIFFERENCE:
         raise UsageError(
             f"the network of {type(model).__name__} would compute other outputs than the model, "
-            f"by {share:.2g} of the largest: "
-            "it has an operation that cannot be imported"
+            f"by {share:.2g} of the largest: it has an operation that cannot be imported"
         )
 
     # Differences that a note names need no measurement.

@@ -242,9 +242,8 @@ def check(
     for name, tensor in needed.items():
         if weights[name].shape != tensor.shape:
             raise WeightsError(
-                f"the weights of {uri} do not fit its network: {name} must have the shape "
-                f"{tuple(tensor.shape)}, "
-                f"got {tuple(weights[name].shape)}"
+                f"the weights of {uri} do not fit its network: {name} must have "
+                f"the shape {tuple(tensor.shape)}, got {tuple(weights[name].shape)}"
             )
 
     infinite: list[str] = []

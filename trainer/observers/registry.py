@@ -49,7 +49,7 @@ def get(name: str) -> type[TrialObserver]:
 
 
 def options(kind: type[TrialObserver]) -> dict[str, Any]:
-    """Return the default of each option of an observer; None where there is none."""
+    """Return the default of each option of an observer; None for an option without default."""
     defaults: dict[str, Any] = {}
     for name, parameter in _parameters(kind).items():
         defaults[name] = None if parameter.default is parameter.empty else parameter.default
@@ -87,8 +87,8 @@ def create(text: str, home: Path) -> tuple[str, TrialObserver]:
     if absent := missing(kind):
         remedy = f": pip install 'nas-archive[{kind.extra}]'" if kind.extra else ""
         raise SettingsError(
-            f"the observer {name} needs the package {', '.join(absent)}, which is not "
-            f"installed{remedy}"
+            f"the observer {name} needs the package {', '.join(absent)}, "
+            f"which is not installed{remedy}"
         )
 
     return name, registry.make(name, TrialObserver, home, **values)  # type: ignore[type-abstract]

@@ -299,9 +299,8 @@ def as_tensors(named: Mapping[str, Any]) -> dict[str, Tensor]:
 
     if not isinstance(named, Mapping):
         raise TrainingError(
-            "weights are a mapping of names to tensors or arrays, as module.state_dict() returns "
-            "it, got "
-            f"{type(named).__name__}"
+            "weights are a mapping of names to tensors or arrays, "
+            f"as module.state_dict() returns it, got {type(named).__name__}"
         )
 
     tensors: dict[str, Tensor] = {}

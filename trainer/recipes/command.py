@@ -1,7 +1,7 @@
 """Recipe of a command: training in another language, or in another program.
 
     stdin     one line with a JSON object: what to train (`description`)
-    stdout    one JSON object a line:
+    stdout    one JSON object per line:
               {"step": 1, "metrics": {"valid_accuracy": 0.5}}         an epoch is over
               {"checkpoint": "epoch-1"}                               a folder with a checkpoint
               {"result": {"metrics": {…}, "weights": "model.npz"}}    the result; may be left out
@@ -234,9 +234,8 @@ class _Conversation:
             "environment",
         }:
             raise TrainingError(
-                "the result of a command must be an object with metrics, weights, ended and "
-                "environment, got "
-                f"{str(answer)[:_SHOWN]}"
+                "the result of a command must be an object with metrics, "
+                f"weights, ended and environment, got {str(answer)[:_SHOWN]}"
             )
 
         weights = {} if answer.get("weights") is None else self._weights(answer["weights"])

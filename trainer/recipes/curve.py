@@ -78,9 +78,8 @@ class Curve:
         count = len(self)
         if width * (count + 1) > MOST_VALUES:
             raise TrainingError(
-                f"a trial may report {MOST_VALUES} values, got {count + 1} reports of {width} "
-                "metrics: "
-                "report once an epoch, not after each batch"
+                f"a trial may report {MOST_VALUES} values, got {count + 1} reports "
+                f"of {width} metrics: report once an epoch, not after each batch"
             )
 
         if new := [name for name in row if name not in self.columns]:

@@ -145,15 +145,13 @@ class RecipeAccess:
 
         if name not in self.sources:
             if name in registry.names():
-                # Two packages have it: this raises.
-                registry.target(name)
+                registry.check_unique(name)
 
             near = difflib.get_close_matches(name, [*self.sources], n=1)
             guess = f"did you mean {near[0]}? Else " if near else ""
             raise SettingsError(
-                f"the recipe {name!r} is not on this machine: {guess}install its package, or "
-                "name it in "
-                f"{MACHINE} of the trainer's home (archive recipes)"
+                f"the recipe {name!r} is not on this machine: {guess}install its package, "
+                f"or name it in {MACHINE} of the trainer's home (archive recipes)"
             )
 
         if with_file:

@@ -55,8 +55,8 @@ def check_location(root: Path | str, what: str = "weights", *, writable: bool = 
 
         if scheme == "memory":
             raise SettingsError(
-                f"{what} cannot be kept at {printable(str(root))}: memory ends with each trial's "
-                "process"
+                f"{what} cannot be kept at {printable(str(root))}: "
+                "memory ends with each trial's process"
             )
 
 
@@ -78,8 +78,8 @@ def local_folder(location: Path | str) -> Path | None:
 
     if parts.netloc not in ("", "localhost"):
         raise SettingsError(
-            f"the address {printable(location)} is on another machine: file:///… is what can be "
-            "used here"
+            f"the address {printable(location)} is on another machine: "
+            "file:///… is what can be used here"
         )
 
     return Path(unquote(parts.path))

@@ -1,6 +1,6 @@
 """The log of one trial: all output of its process, in a file of bounded size.
 
-    HOME/logs/STUDY%23NUMBER.log      one file a proposal; each attempt begins with a headline
+    HOME/logs/STUDY%23NUMBER.log      one file per proposal; each attempt begins with a headline
 
 `archive.trainer.storage.file_names` names the file. Reading logs needs no torch.
 """

@@ -225,9 +225,8 @@ class FittedEnsemble(Fitted):
         for network in architectures:
             if network.space != self.inputs.space:
                 raise InvalidArchitectureError(
-                    f"the ensemble was trained on networks of space {self.inputs.space}, got "
-                    "one "
-                    f"of {network.space}"
+                    f"the ensemble was trained on networks of space {self.inputs.space}, "
+                    f"got one of {network.space}"
                 )
 
         predictions = self.members(architectures)

@@ -253,8 +253,7 @@ def robust_cholesky(matrix: Array) -> Array:
         if factor is not None:
             warnings.warn(
                 f"added {jitter:.1e} to the diagonal of a {len(matrix)} x {len(matrix)} "
-                "covariance that was not "
-                f"positive definite (mean variance {scale:.1e})",
+                f"covariance that was not positive definite (mean variance {scale:.1e})",
                 JitterWarning,
                 stacklevel=2,
             )

@@ -1,8 +1,8 @@
-"""Signatures of operations: which attributes a layer may have, and which of its inputs are which.
+"""Signatures of operations: attributes that a layer may have, and the meaning of its inputs.
 
     convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, …) -> Tensor
 
-`signatures.txt` has one line a signature, in PyTorch's own language. A tensor parameter is an
+`signatures.txt` has one line per signature, in PyTorch's own language. A tensor parameter is an
 input: an edge with its number, an attribute with the shape of a tensor that the layer owns, or an
 attribute with a number. Inputs are counted from 0 in the order of the parameters, inputs of a list
 after all others. Other parameters are attributes.
@@ -13,11 +13,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 
-from archive.architecture.aten.sizes import INFINITIES, is_number_text, is_size
+from archive.architecture.aten.sizes import NON_FINITE, is_number_text, is_size
 from archive.errors import InvalidArchitectureError
 
 KINDS = {
@@ -79,11 +80,58 @@ MODES: Mapping[str, str] = {
 }
 """Operation to the parameter that the mode of the whole network decides, and no attribute."""
 
+_ADDED = {"scaled_dot_product_attention": "float training_dropout_p=0.0"}
+"""Operation to parameters that PyTorch does not have: a dropout that follows the mode of the
+network."""
+
+_RECURRENT = (
+    "int input_size, int hidden_size, int num_layers=1, bool bias=True, bool batch_first=False, "
+    "float dropout=0.0, bool bidirectional=False"
+)
+
+_OWN = (
+    "getitem(Tensor self, int item) -> Tensor",
+    "parameter(int[] shape) -> Tensor",
+    "constant(int[] shape, str dtype, str content) -> Tensor",
+    "block_start(Tensor self, int times) -> Tensor",
+    "block_end(Tensor self) -> Tensor",
+    "by_mode(Tensor training, Tensor evaluation) -> Tensor",
+    "detach(Tensor self) -> Tensor",
+    (
+        f"lstm(Tensor input, Tensor? h0=None, Tensor? c0=None, {_RECURRENT}, int proj_size=0) -> "
+        "(Tensor, Tensor, Tensor)"
+    ),
+    f"gru(Tensor input, Tensor? h0=None, {_RECURRENT}) -> (Tensor, Tensor)",
+    (
+        f'rnn(Tensor input, Tensor? h0=None, {_RECURRENT}, str nonlinearity="tanh") -> '
+        "(Tensor, Tensor)"
+    ),
+)
+"""Operations that PyTorch does not have; see `archive.architecture.aten.vocabulary`."""
+
 # Parameters that say how and where something is computed.
 _PLACES = frozenset(["cudnn_enabled", "pin_memory", "non_blocking", "implicit"])
 
 _LINE = re.compile(r"(\w+)(?:\.(\w+))?\((.*)\) -> (.*)")
 _PARAMETER = re.compile(r"(\w+)(\?)?(\[\d*\])?(\?)? (\w+)(?:=(.*))?")
+
+
+class FaultRank(IntEnum):
+    """Kinds of faults; a layer with a later one is nearer to the signature."""
+
+    UNKNOWN_ATTRIBUTE = 0
+    UNKNOWN_INPUT = 1
+    WRONG_VALUE = 2
+    INPUT_GIVEN_TWICE = 3
+    MISSING_ATTRIBUTE = 4
+    MISSING_INPUT = 5
+
+
+class Fault(NamedTuple):
+    """Why a layer does not have a signature."""
+
+    rank: FaultRank
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +145,7 @@ class OperationParameter:
         listed: Whether it takes a list.
         length: Number of values of a list, to which a single value is repeated; 0 for any number.
         optional: Whether it may be absent.
-        default: Its default as text; empty where there is none.
+        default: Its default as text; empty without a default.
         keyword: Whether it is passed by name only.
     """
 
@@ -132,75 +180,74 @@ class Signature:
         unordered = [parameter for parameter in self.parameters if parameter.kind == "tensor"]
         return tuple(sorted(unordered, key=lambda parameter: parameter.listed))
 
-    def fault(
-        self, attributes: Mapping[str, Any], arguments: Collection[int]
-    ) -> tuple[int, str] | None:
+    def fault(self, attributes: Mapping[str, Any], arguments: Collection[int]) -> Fault | None:
         """Return why a layer does not have this signature; None if it has it.
 
         Args:
             attributes: Attributes of the layer.
             arguments: Numbers of the inputs that edges give.
-
-        Returns:
-            How near the layer comes to the signature, larger is nearer, and the fault in words.
         """
         return (
-            self._fault_of_unknown(attributes, arguments)
-            or self._value_fault(attributes)
-            or self._input_fault(attributes, arguments)
-            or self._missing_fault(attributes)
+            self._find_unknown(attributes, arguments)
+            or self._find_wrong_value(attributes)
+            or self._find_wrong_input(attributes, arguments)
+            or self._find_missing_attribute(attributes)
         )
 
-    def _fault_of_unknown(
+    def _find_unknown(
         self, attributes: Mapping[str, Any], arguments: Collection[int]
-    ) -> tuple[int, str] | None:
+    ) -> Fault | None:
         names = [parameter.name for parameter in self.parameters if parameter.kind]
         for name in attributes:
             if name not in names:
-                return 0, (
-                    f"{self.operation} has no attribute {name}: {', '.join(names) or 'it has none'}"
-                )
+                others = ", ".join(names) or "it has none"
+                message = f"{self.operation} has no attribute {name}: {others}"
+                return Fault(FaultRank.UNKNOWN_ATTRIBUTE, message)
 
         tensors = self.tensors
         for number in arguments:
             if number >= len(tensors) and not (tensors and tensors[-1].listed):
-                return 1, (
-                    f"{self.operation} has {len(tensors)} inputs, got an edge with the "
-                    f"argument {number}"
+                message = (
+                    f"{self.operation} has {len(tensors)} inputs, "
+                    f"got an edge with the argument {number}"
                 )
+                return Fault(FaultRank.UNKNOWN_INPUT, message)
 
         return None
 
-    def _value_fault(self, attributes: Mapping[str, Any]) -> tuple[int, str] | None:
+    def _find_wrong_value(self, attributes: Mapping[str, Any]) -> Fault | None:
         parameters = {parameter.name: parameter for parameter in self.parameters}
         for name, value in attributes.items():
-            if not _fits(parameters[name], value):
+            if not _value_fits(parameters[name], value):
                 requirement = _requirement(parameters[name])
-                return 2, f"{name} of {self.operation} must be {requirement}, got {value!s:.60}"
+                message = f"{name} of {self.operation} must be {requirement}, got {value!s:.60}"
+                return Fault(FaultRank.WRONG_VALUE, message)
 
         return None
 
-    def _input_fault(
+    def _find_wrong_input(
         self, attributes: Mapping[str, Any], arguments: Collection[int]
-    ) -> tuple[int, str] | None:
+    ) -> Fault | None:
         for number, parameter in enumerate(self.tensors):
             if parameter.name in attributes and number in arguments:
-                return 3, (
-                    f"{parameter.name} of {self.operation} is given twice, by an edge and "
-                    "by an attribute"
+                message = (
+                    f"{parameter.name} of {self.operation} is given twice, "
+                    "by an edge and by an attribute"
                 )
+                return Fault(FaultRank.INPUT_GIVEN_TWICE, message)
 
             present = parameter.name in attributes or number in arguments
             # A list may begin with an absent tensor.
             present = present or (parameter.listed and max(arguments, default=0) > number)
             if not present and not parameter.optional:
-                return 5, (
+                message = (
                     f"{self.operation} needs {parameter.name}: an edge with the argument {number}"
                 )
+                return Fault(FaultRank.MISSING_INPUT, message)
 
         return None
 
-    def _missing_fault(self, attributes: Mapping[str, Any]) -> tuple[int, str] | None:
+    def _find_missing_attribute(self, attributes: Mapping[str, Any]) -> Fault | None:
         for parameter in self.parameters:
             absent = (
                 parameter.name not in attributes
@@ -208,7 +255,8 @@ class Signature:
                 and not parameter.default
             )
             if parameter.kind not in ("", "tensor") and absent:
-                return 4, f"{self.operation} needs the attribute {parameter.name}"
+                message = f"{self.operation} needs the attribute {parameter.name}"
+                return Fault(FaultRank.MISSING_ATTRIBUTE, message)
 
         return None
 
@@ -219,15 +267,16 @@ def resolve(operation: str, attributes: Mapping[str, Any], arguments: Collection
     Raises:
         InvalidArchitectureError: The layer has none of them; the message is about the nearest one.
     """
-    nearest = (-1, f"there is no operation {operation}")
+    faults = []
     for signature in signatures()[operation]:
         fault = signature.fault(attributes, arguments)
         if fault is None:
             return signature
 
-        nearest = max(nearest, fault, key=lambda candidate: candidate[0])
+        faults.append(fault)
 
-    raise InvalidArchitectureError(nearest[1])
+    nearest = max(faults, key=lambda fault: fault.rank)
+    raise InvalidArchitectureError(nearest.message)
 
 
 @cache
@@ -266,37 +315,6 @@ def parse_signature(line: str) -> Signature:
     return Signature(operation, overload or "", tuple(parameters), outputs)
 
 
-_ADDED = {"scaled_dot_product_attention": "float training_dropout_p=0.0"}
-"""Operation to parameters that PyTorch does not have: a dropout that follows the mode of the
-network."""
-
-_RECURRENT = (
-    "int input_size, int hidden_size, int num_layers=1, bool bias=True, bool batch_first=False, "
-    "float dropout=0.0, "
-    "bool bidirectional=False"
-)
-
-_OWN = (
-    "getitem(Tensor self, int item) -> Tensor",
-    "parameter(int[] shape) -> Tensor",
-    "constant(int[] shape, str dtype, str content) -> Tensor",
-    "block_start(Tensor self, int times) -> Tensor",
-    "block_end(Tensor self) -> Tensor",
-    "by_mode(Tensor training, Tensor evaluation) -> Tensor",
-    "detach(Tensor self) -> Tensor",
-    (
-        f"lstm(Tensor input, Tensor? h0=None, Tensor? c0=None, {_RECURRENT}, int proj_size=0) -> "
-        "(Tensor, Tensor, Tensor)"
-    ),
-    f"gru(Tensor input, Tensor? h0=None, {_RECURRENT}) -> (Tensor, Tensor)",
-    (
-        f'rnn(Tensor input, Tensor? h0=None, {_RECURRENT}, str nonlinearity="tanh") -> '
-        "(Tensor, Tensor)"
-    ),
-)
-"""Operations that PyTorch does not have; see `archive.architecture.aten.vocabulary`."""
-
-
 def _parameter(operation: str, text: str, keyword: bool) -> OperationParameter:
     match = _PARAMETER.fullmatch(text)
     assert match is not None, text
@@ -308,7 +326,7 @@ def _parameter(operation: str, text: str, keyword: bool) -> OperationParameter:
     return OperationParameter(name, kind, brackets is not None, length, optional, default, keyword)
 
 
-def _fits(parameter: OperationParameter, value: Any) -> bool:
+def _value_fits(parameter: OperationParameter, value: Any) -> bool:
     if parameter.kind == "tensor":
         shape = isinstance(value, tuple) and all(type(side) is int and side >= 0 for side in value)
         number = type(value) in (int, float, bool) or (
@@ -320,15 +338,15 @@ def _fits(parameter: OperationParameter, value: Any) -> bool:
         return value in DTYPES
 
     if isinstance(value, tuple):
-        return parameter.listed and all(_is(parameter.kind, item) for item in value)
+        return parameter.listed and all(_is_of_kind(parameter.kind, item) for item in value)
 
-    return _is(parameter.kind, value)
+    return _is_of_kind(parameter.kind, value)
 
 
-def _is(kind: str, value: Any) -> bool:
+def _is_of_kind(kind: str, value: Any) -> bool:
     if isinstance(value, str) and kind in ("size", "number"):
         return is_size(value) or (
-            kind == "number" and (value in INFINITIES or is_number_text(value))
+            kind == "number" and (value in NON_FINITE or is_number_text(value))
         )
 
     if kind == "number":

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from archive.errors import InvalidArchitectureError
 
 BATCH = "batch"
-INFINITIES = ("inf", "-inf", "nan")
+NON_FINITE = ("inf", "-inf", "nan")
 """Texts of the numbers that JSON does not have."""
 
 _MOST_TEXT = 200
@@ -74,6 +74,8 @@ def evaluate(
 
     Raises:
         InvalidArchitectureError: The text is no size.
+        ZeroDivisionError: The text divides by zero.
+        OverflowError: A power is too large.
     """
     call = apply or (lambda function, left, right: function(left, right))
 

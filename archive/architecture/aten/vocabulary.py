@@ -34,10 +34,9 @@ GROUPS: dict[str, str] = {
     "recurrent": "lstm gru rnn",
     "embedding": "embedding _embedding_bag",
     "pool": (
-        "max_pool2d_with_indices max_pool3d_with_indices avg_pool1d avg_pool2d avg_pool3d "
-        "adaptive_avg_pool1d _adaptive_avg_pool2d _adaptive_avg_pool3d "
-        "adaptive_max_pool2d adaptive_max_pool3d fractional_max_pool2d "
-        "fractional_max_pool3d"
+        "max_pool2d_with_indices max_pool3d_with_indices avg_pool1d avg_pool2d "
+        "avg_pool3d adaptive_avg_pool1d _adaptive_avg_pool2d _adaptive_avg_pool3d "
+        "adaptive_max_pool2d adaptive_max_pool3d fractional_max_pool2d fractional_max_pool3d"
     ),
     "norm": (
         "batch_norm instance_norm native_layer_norm native_group_norm "
@@ -61,9 +60,8 @@ GROUPS: dict[str, str] = {
         "gather index index_put index_select masked_scatter nonzero scatter scatter_add "
         "scatter_reduce where grid_sampler_2d upsample_nearest1d upsample_nearest2d "
         "upsample_nearest3d _upsample_nearest_exact1d _upsample_nearest_exact2d "
-        "_upsample_nearest_exact3d upsample_linear1d upsample_bilinear2d "
-        "upsample_trilinear3d upsample_bicubic2d _upsample_bicubic2d_aa "
-        "_upsample_bilinear2d_aa"
+        "_upsample_nearest_exact3d upsample_linear1d upsample_bilinear2d upsample_trilinear3d "
+        "upsample_bicubic2d _upsample_bicubic2d_aa _upsample_bilinear2d_aa"
     ),
     "source": (
         "arange empty full full_like rand rand_like randn randn_like randperm "

@@ -238,8 +238,8 @@ class _CellReader:
                 if operation not in self.operations or node_of.setdefault(operation, node) != node:
                     raise InvalidArchitectureError(
                         (
-                            f"{self._op(u)} is fed by neither one entry nor all operations of one "
-                            "node of its cell"
+                            f"{self._op(u)} is fed by neither one entry "
+                            "nor all operations of one node of its cell"
                         ),
                         u,
                     )

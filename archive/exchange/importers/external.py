@@ -197,9 +197,8 @@ def left_out(table: Table, value: str = "") -> Iterator[str]:
 
         what = "a size from 0 to 2^63 - 1" if is_count(name) else "a finite number >= 0"
         yield (
-            f"the column {name!r} is left out for {counted(len(entries.classes), 'network')} of "
-            f"{table.origin}: "
-            f"{entries.first}, which is not {what}"
+            f"the column {name!r} is left out for {counted(len(entries.classes), 'network')} "
+            f"of {table.origin}: {entries.first}, which is not {what}"
         )
 
 

@@ -60,9 +60,8 @@ def import_proxies(
     for task in tasks:
         if table.space not in task.spaces:
             raise UsageError(
-                f"{file} holds networks of the space {table.space}, and the task {task.name!r} "
-                "has those of "
-                f"{' or '.join(task.spaces)}"
+                f"{file} holds networks of the space {table.space}, "
+                f"and the task {task.name!r} has those of {' or '.join(task.spaces)}"
             )
 
     columns = list(names) or [name for name in table.columns if _is_number(table, name)]

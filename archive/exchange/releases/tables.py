@@ -1,4 +1,4 @@
-"""Releases as tables of `archive.spaces.tables`: a row a network, means over the trainings.
+"""Releases as tables of `archive.spaces.tables`: one row per network, means over the trainings.
 
 | table            | columns of numbers                                                                           |
 |------------------|----------------------------------------------------------------------------------------------|
@@ -125,8 +125,9 @@ def nb201(path: Path) -> Iterator[Row]:
 
 
 def nbmacro(path: Path) -> Iterator[Row]:
-    """Yield the rows of a release of NAS-Bench-Macro: all networks of eight choices, by three
-    trainings each.
+    """Yield the rows of a release of NAS-Bench-Macro.
+
+    They are all networks of eight choices, with three trainings each.
 
         {"02012100": {"test_acc": [percent, …], "mean_acc": percent, "std": percent,
                       "params": count, "flops": count}, …}
@@ -214,7 +215,7 @@ RELEASES: Mapping[str, OfficialRelease] = MappingProxyType(
 
 
 class _Means:
-    """Means of columns over the trainings of many cells, in little memory:
+    """Means of columns over the trainings of many cells, in little memory.
 
     NAS-Bench-101 has five million trainings.
     """

@@ -222,8 +222,8 @@ def draw(
     size = len(compact(asdict(picture)).encode())
     if size > limits.MOST_BYTES:
         raise UsageError(
-            f"the picture has {size} bytes, at most {limits.MOST_BYTES} fit: archive arch draw "
-            "writes a file"
+            f"the picture has {size} bytes, at most {limits.MOST_BYTES} fit: "
+            "archive arch draw writes a file"
         )
 
     return picture

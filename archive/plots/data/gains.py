@@ -3,7 +3,7 @@
 | symbol  | meaning                                                                                          |
 |---------|--------------------------------------------------------------------------------------------------|
 | c, p    | a network with a result in the study, and a parent of it that the study proposed before          |
-| O(c, p) | the different operations on the relationship `MORPHED_INTO` from p to c; `?` where there is none |
+| O(c, p) | the different operations on the relationship `MORPHED_INTO` from p to c; `?` without operations |
 | gain    | score(c) - score(p); counted for each operation of O(c, p), in full                              |
 | raise   | max(0, score(c) - best score of all earlier numbers); divided evenly over the operations of c    |
 

@@ -131,9 +131,8 @@ def predictions(results: Sequence[RecordedResults]) -> PredictedAndObserved:
     if not sum(map(len, study)):
         check_feasible(results)
         raise UsageError(
-            f"no result of {quote_studies(results)} has a prediction: the agent has no surrogate, or the study "
-            "only its first proposals"
-            f"{describe_undrawable(left_out, '; ')}"
+            f"no result of {quote_studies(results)} has a prediction: the agent has no surrogate, "
+            f"or the study only its first proposals{describe_undrawable(left_out, '; ')}"
         )
 
     return PredictedAndObserved(

@@ -207,8 +207,7 @@ def _cost(results: RecordedResults, against: Against) -> Floats:
     if len(results) and np.isnan(mask_undrawable(cost)).all():
         raise UsageError(
             f"no training of the study {results.study.name!r} has a record of its {against}: "
-            "plot against evaluations"
-            f"{describe_undrawable(count_undrawable(cost), '; ')}"
+            f"plot against evaluations{describe_undrawable(count_undrawable(cost), '; ')}"
         )
 
     return cost

@@ -107,7 +107,10 @@ def read(
         UsageError: No study is named, or their values are not comparable: another task, protocol or
             objective.
     """
-    names = list(dict.fromkeys([studies] if isinstance(studies, str) else studies))
+    if isinstance(studies, str):
+        studies = [studies]
+
+    names = list(dict.fromkeys(studies))
     if not names:
         raise UsageError("a plot needs at least one study")
 
@@ -117,8 +120,8 @@ def read(
     for study in stored:
         requested += metric_properties(study.constraints)
 
-    read = result_columns.read(archive.connection, names, list(dict.fromkeys(requested)))
-    by_name = {table.study: table.columns for table in read}
+    tables = result_columns.read(archive.connection, names, list(dict.fromkeys(requested)))
+    by_name = {table.study: table.columns for table in tables}
     return [_collect(study, by_name[study.name]) for study in stored]
 
 
@@ -132,11 +135,12 @@ def check_comparable(studies: Sequence[Study]) -> None:
     first = studies[0]
     for other in studies[1:]:
         for name in ("task", "protocol", "objective", "direction"):
-            if (value := getattr(first, name)) != (two := getattr(other, name)):
+            first_value = getattr(first, name)
+            other_value = getattr(other, name)
+            if first_value != other_value:
                 raise UsageError(
-                    f"{first.name!r} and {other.name!r} have no common axis: {name} {value!r} and "
-                    f"{two!r}; "
-                    "plot them apart"
+                    f"{first.name!r} and {other.name!r} have no common axis: "
+                    f"{name} {first_value!r} and {other_value!r}; plot them apart"
                 )
 
 
@@ -144,7 +148,8 @@ def check_feasible(results: Sequence[RecordedResults]) -> None:
     """Check that some result with a value meets the constraints of its study.
 
     Raises:
-        UsageError: There are values, and no result with one meets them; the message names them.
+        UsageError: There are values, but no result with a value meets the constraints; the message
+            names the constraints.
     """
     has_value = False
     has_feasible = False
@@ -238,6 +243,5 @@ def describe_undrawable(left_out: int, before: str = "") -> str:
     if not left_out:
         return ""
 
-    return (
-        f"{before}{left_out:,} number{' is' if left_out == 1 else 's are'} left out, beyond 1e150"
-    )
+    subject = "1 number is" if left_out == 1 else f"{left_out:,} numbers are"
+    return f"{before}{subject} left out, beyond 1e150"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FileFormat = Literal["png", "svg", "pdf"]
 FORMATS: tuple[FileFormat, ...] = get_args(FileFormat)
 DPI = 150
-"""Pixels an inch, of PNG and of marks that are drawn as pixels."""
+"""Pixels per inch, of PNG and of marks that are drawn as pixels."""
 
 # Without the time of writing.
 _METADATA: dict[str, dict[str, str | None]] = {
@@ -54,7 +54,7 @@ def render(figure: Figure, form: str, dpi: int = DPI) -> bytes:
     Args:
         figure: The figure.
         form: `png`, `svg` or `pdf`.
-        dpi: Pixels an inch.
+        dpi: Pixels per inch.
 
     Raises:
         UsageError: The format is another one.

@@ -25,7 +25,7 @@ BESIDE = 1.5
 
 
 def parallel_coordinates(archive: Archive, study: str, *, axes: Sequence[str] = ()) -> Figure:
-    """Draw hyperparameters, decisions or sizes of the networks beside the value, one line a result.
+    """Draw hyperparameters, decisions or sizes of networks beside the value, one line per result.
 
     Args:
         archive: The archive.
@@ -42,7 +42,7 @@ def parallel_coordinates(archive: Archive, study: str, *, axes: Sequence[str] = 
 
 
 def draw(data: ParallelCoordinates) -> Figure:
-    """Draw a line a result, coloured by value, with gaps at missing hyperparameters."""
+    """Draw one line per result, coloured by value, with gaps at missing hyperparameters."""
     import matplotlib
     from matplotlib.collections import LineCollection
 
@@ -78,8 +78,8 @@ def draw(data: ParallelCoordinates) -> Figure:
         _axis(axes, data, index)
 
     title = (
-        f"{style.shorten(data.study)}: {len(data.number):,} of {data.results:,} results, "
-        f"{data.direction}"
+        f"{style.shorten(data.study)}: "
+        f"{len(data.number):,} of {data.results:,} results, {data.direction}"
     )
     style.label(axes, "", "", title)
     style.note(figure, describe_undrawable(data.left_out))

@@ -64,7 +64,7 @@ def best_so_far(
 
 
 def draw(studies: Sequence[BestSoFar]) -> Figure:
-    """Draw one step line a study; of a single study, each result as well.
+    """Draw one step line per study; of a single study, each result as well.
 
     Raises:
         UsageError: No study has a value yet.

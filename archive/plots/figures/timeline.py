@@ -63,7 +63,7 @@ def worker_timeline(
 
 
 def draw(data: WorkerTimeline, title: str) -> Figure:
-    """Draw one row a lane of a worker, one bar a trial, coloured and hatched by its outcome."""
+    """Draw one row per lane of a worker, one bar per trial, coloured and hatched by its outcome."""
     lanes = list(data.workers.values())
     first = dict(zip(data.workers, accumulate(lanes, initial=0), strict=False))
     rows = sum(lanes)

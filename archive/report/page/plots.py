@@ -134,9 +134,8 @@ def _cost(report: StudyReport, cost: str) -> ReportPlot:
     titles = _name_pairs(data.number, data.value, data.cost, data.front)
     chart.marks(data.cost[data.front], data.value[data.front], "s0", titles, 4)
     caption = (
-        f"Large marks are the Pareto front of {len(data.front)}: no other evaluation is as cheap "
-        "and better."
-        f"{describe_left_out(outside, data.left_out)}"
+        f"Large marks are the Pareto front of {len(data.front)}: "
+        f"no other evaluation is as cheap and better.{describe_left_out(outside, data.left_out)}"
     )
     return ReportPlot(f"Value and {quantity(cost)}", caption, chart.svg())
 
@@ -196,9 +195,8 @@ def _predictions(report: StudyReport) -> ReportPlot:
     within_one, two = data.coverage([0.6827, 0.9545])
     caption = (
         f"{len(data.observed):,} predictions, each made before its result. RMSE {data.rmse:.3g}; "
-        f"{within_one:.0%} of the "
-        f"results within one standard deviation, {two:.0%} within two (ideal: 68 % and 95 %)."
-        f"{describe_left_out(outside, data.left_out)}"
+        f"{within_one:.0%} of the results within one standard deviation, "
+        f"{two:.0%} within two (ideal: 68 % and 95 %).{describe_left_out(outside, data.left_out)}"
     )
     return ReportPlot("Predicted and observed", caption, chart.svg())
 
@@ -230,11 +228,9 @@ def _gains(archive: Archive, report: StudyReport) -> ReportPlot:
 
     chart.marks(quantiles[:, 2], np.arange(float(len(most))), "s1", titles, 5)
     caption = (
-        "Score of a child minus that of its parent: median, quartiles and the range from 5 % to "
-        "95 %, over "
-        f"{data.steps:,} steps, with the number of uses. An operation of several in one step "
-        "counts in full."
-        f"{describe_left_out(0, data.left_out)}"
+        "Score of a child minus that of its parent: median, quartiles and the range from "
+        f"5 % to 95 %, over {data.steps:,} steps, with the number of uses. An operation "
+        f"of several in one step counts in full.{describe_left_out(0, data.left_out)}"
     )
     return ReportPlot("Gains of operations", caption, chart.svg())
 
@@ -337,8 +333,8 @@ def pareto_set(results: RecordedResults, front: ParetoSet, objective: int) -> Re
     titles = _name_pairs(members, up, across, np.arange(len(members)))
     chart.marks(across, up, "s0", titles, 4)
     caption = (
-        f"Large marks are the Pareto set of {len(members)}: no other result is as good in "
-        "every objective."
+        f"Large marks are the Pareto set of {len(members)}: "
+        "no other result is as good in every objective."
     )
     caption += describe_left_out(outside, left_out)
     return ReportPlot(f"Pareto set: {first.name} and {other.name}", caption, chart.svg())

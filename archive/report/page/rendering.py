@@ -40,7 +40,15 @@ from archive.values import is_duration
 
 
 class BestNetwork(NamedTuple):
-    """One of the best networks, as the page shows it."""
+    """One of the best networks, as the page shows it.
+
+    Attributes:
+        number: Number of the proposal.
+        key: Key of the architecture.
+        facts: Names and texts of its properties.
+        picture: Its SVG; empty if this installation lacks the space.
+        missing: Why there is no picture; empty for a picture.
+    """
 
     number: int
     key: str
@@ -56,6 +64,20 @@ class Cell(NamedTuple):
     sort: str = ""
 
 
+class ResultTable(NamedTuple):
+    """The table of results.
+
+    Attributes:
+        headings: Headings of the columns.
+        numeric: Number of columns of numbers, which come first.
+        rows: Cells of each row.
+    """
+
+    headings: list[str]
+    numeric: int
+    rows: list[list[Cell]]
+
+
 def render(report: StudyReport, plots: Sequence[ReportPlot]) -> str:
     """Return the document."""
     style = _text("report.css") + drawing.stylesheet()
@@ -69,7 +91,7 @@ def render(report: StudyReport, plots: Sequence[ReportPlot]) -> str:
         lstrip_blocks=True,
     )
     allowed = f"style-src {_digest(style)}; script-src {_digest(script)}"
-    columns = _columns(report)
+    table = _make_table(report)
     return environment.get_template("report.html").render(
         study=report.study,
         version=__version__,
@@ -81,9 +103,9 @@ def render(report: StudyReport, plots: Sequence[ReportPlot]) -> str:
         best=[_best(report, recommendation) for recommendation in report.best],
         plots=[(plot, Markup(plot.chart)) for plot in plots if plot.chart],
         missing=[plot for plot in plots if not plot.chart],
-        columns=columns,
-        numeric=len(columns) - 3,
-        rows=list(_rows(report)),
+        columns=table.headings,
+        numeric=table.numeric,
+        rows=table.rows,
         results=len(report.results),
         environment=list(_environment_facts(report)),
         failures=report.failures,
@@ -106,7 +128,8 @@ def _digest(text: str) -> str:
 
 def _estimate(recommendation: Recommendation, better: float) -> str:
     """Return a recommended network with the estimate of its value, in words."""
-    counted = f"{len(recommendation.evaluations)} evaluation{'s' if len(recommendation.evaluations) > 1 else ''}"
+    count = len(recommendation.evaluations)
+    counted = "1 evaluation" if count == 1 else f"{count} evaluations"
     ends = []
     for end in (recommendation.low, recommendation.high):
         if end is not None:
@@ -114,7 +137,8 @@ def _estimate(recommendation: Recommendation, better: float) -> str:
 
     ends.sort()
     within = f", 95 %: {ends[0]:.6g} to {ends[1]:.6g}" if ends else ""
-    return f"{recommendation.architecture.key[:8]}, expected {better * recommendation.score:.6g}{within} ({counted})"
+    key = recommendation.architecture.key[:8]
+    return f"{key}, expected {better * recommendation.score:.6g}{within} ({counted})"
 
 
 def _facts(report: StudyReport) -> Iterator[tuple[str, str]]:
@@ -206,30 +230,20 @@ def _best(report: StudyReport, evaluation: Evaluation) -> BestNetwork:
     return BestNetwork(evaluation.number or 0, evaluation.architecture.key, facts, picture, missing)
 
 
-def _columns(report: StudyReport) -> list[str]:
-    """Return the headings of the table: those with an entry."""
-    return [
-        "number",
-        report.study.objective,
-        *(name for name, _ in _numbers(report)),
-        "agent",
-        "network",
-        "note",
-    ]
-
-
-def _rows(report: StudyReport) -> Iterator[list[Cell]]:
+def _make_table(report: StudyReport) -> ResultTable:
+    """Return the table of the shown results."""
     results = report.results
     numbers = _numbers(report)
+    rows = []
     for row in report.shown:
-        column = {name: values[row] for name, values in results.columns.items()}
         cells = [
             Cell(str(results.number[row]), str(results.number[row])),
             _number(float(results.value[row]), "{:.6g}"),
         ]
-        cells += [_number(values[row]) for _, values in numbers]
-        agent = kind_of(column["agent"] or "")
-        source = column["answered_from"]
+        for _, values in numbers:
+            cells.append(_number(values[row]))
+
+        source = results.columns["answered_from"][row]
         notes = []
         if results.partial[row]:
             notes.append("partial")
@@ -239,42 +253,64 @@ def _rows(report: StudyReport) -> Iterator[list[Cell]]:
         if not results.feasible[row]:
             notes.append("violates a constraint")
 
-        yield [*cells, Cell(agent), Cell(column["architecture"][:8]), Cell(", ".join(notes))]
+        cells += [
+            Cell(kind_of(results.columns["agent"][row] or "")),
+            Cell(results.columns["architecture"][row][:8]),
+            Cell(", ".join(notes)),
+        ]
+        rows.append(cells)
+
+    numeric = ["number", report.study.objective]
+    for heading, _ in numbers:
+        numeric.append(heading)
+
+    return ResultTable([*numeric, "agent", "network", "note"], len(numeric), rows)
 
 
 def _numbers(report: StudyReport) -> list[tuple[str, Sequence[Any]]]:
     """Return heading and values of the columns of numbers between the objective and the agent."""
     results = report.results
-    columns = report.results.columns
-    better = -1.0 if report.study.direction == "minimise" else 1.0
+    columns = results.columns
     further = further_objectives(results)
-    objectives = [(name, columns[METRIC + name]) for name in further]
     taken = {report.study.objective, *further}
-    costs = []
-    for name in costs_on_record(results):
-        values = []
-        for row in zip(*columns_of(name, results), strict=True):
-            values.append(next((value for value in row if value is not None), None))
+    numbers: list[tuple[str, Sequence[Any]]] = []
+    for name in further:
+        numbers.append((name, columns[METRIC + name]))
 
-        costs.append((name, values))
-
-    mean = [None if value is None else better * value for value in columns["mean"]]
     trainings = [
         ("epochs", "training epochs", columns["epochs"]),
         ("seconds", "training seconds", columns["seconds"]),
     ]
-    predicted = [("predicted", "predicted mean", mean), ("std", "predicted std", columns["std"])]
-    numbers = [*objectives, *_with_values(trainings, taken), *costs]
-    if has_values(mean):
+    numbers += _with_values(trainings, taken)
+    for name in costs_on_record(results):
+        numbers.append((name, _first_known(columns_of(name, results))))
+
+    # Agents maximise: their predictions have the opposite sign of a minimised objective.
+    better = sign(report.study.direction)
+    means = [None if value is None else better * value for value in columns["mean"]]
+    if has_values(means):
+        predicted = [
+            ("predicted", "predicted mean", means),
+            ("std", "predicted std", columns["std"]),
+        ]
         numbers += _with_values(predicted, taken)
 
     return numbers
 
 
+def _first_known(columns: Sequence[Sequence[Any]]) -> list[Any]:
+    """Return the first entry of each row that is not None; None without one."""
+    values = []
+    for row in zip(*columns, strict=True):
+        values.append(next((value for value in row if value is not None), None))
+
+    return values
+
+
 def _with_values(
     columns: Sequence[tuple[str, str, Sequence[Any]]], taken: Collection[str]
 ) -> Iterator[tuple[str, Sequence[Any]]]:
-    """Yield the columns with an entry; a name that an objective has becomes the longer name."""
+    """Yield the columns that have a value; a name that an objective has becomes the longer name."""
     for name, longer, values in columns:
         if has_values(values):
             yield longer if name in taken else name, values
@@ -284,7 +320,8 @@ def _number(value: Any, form: str = "") -> Cell:
     if not isinstance(value, int | float) or not math.isfinite(value):
         return Cell("")
 
-    return Cell(form.format(value) if form else short(value), f"{value:.7g}")
+    text = form.format(value) if form else short(value)
+    return Cell(text, f"{value:.7g}")
 
 
 def _environment_facts(report: StudyReport) -> Iterator[tuple[str, str]]:
@@ -292,10 +329,15 @@ def _environment_facts(report: StudyReport) -> Iterator[tuple[str, str]]:
     for name, values in report.environment.items():
         shown = []
         for value, count in values[:MOST_VALUES]:
-            shown.append(value if len(values) == 1 else f"{value} ({count:,})")
+            if len(values) > 1:
+                value = f"{value} ({count:,})"
 
-        more = [f"and {len(values) - MOST_VALUES:,} more"] if len(values) > MOST_VALUES else []
-        yield name, ", ".join([*shown, *more])
+            shown.append(value)
+
+        if len(values) > MOST_VALUES:
+            shown.append(f"and {len(values) - MOST_VALUES:,} more")
+
+        yield name, ", ".join(shown)
 
 
 def _duration(seconds: float) -> str:

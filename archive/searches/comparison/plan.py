@@ -223,9 +223,7 @@ class StudyJob:
         )
 
     def turn(self, total: int) -> int:
-        """Return the position of the next agent in the contestant's team after so many
-        proposals.
-        """
+        """Return the position of the team's next agent after so many proposals."""
         # It depends on the archive alone, so that a continued search calls the same agent.
         return max(total - self.starts, 0) // self.batch % len(self.contestant.members)
 
@@ -314,9 +312,7 @@ class ComparisonPlan:
 
     @cached_property
     def jobs(self) -> tuple[StudyJob, ...]:
-        """All studies, seed by seed, so that an interrupted run has compared all contestants on the
-        same seeds.
-        """
+        """All studies, seed by seed: an interrupted run has compared contestants on equal seeds."""
         return tuple(self._jobs())
 
     def agents(self) -> Iterator[tuple[Contestant, Problem, Agent]]:

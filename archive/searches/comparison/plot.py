@@ -1,5 +1,6 @@
-"""Regret curves as a picture: one panel a problem, the mean over seeds with a band of one standard
-error.
+"""Regret curves as a picture: one panel per problem.
+
+The panels show the mean over seeds with a band of one standard error.
 """
 
 from __future__ import annotations

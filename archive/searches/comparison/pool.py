@@ -161,8 +161,9 @@ def _collect(
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Limit processes started in this context to one thread each: numerical libraries read the
-    limit at import.
+    """Limit processes started in this context to one thread each.
+
+    Numerical libraries read the limit at import.
     """
     before = {name: os.environ.get(name) for name in THREADS}
     os.environ.update(dict.fromkeys(THREADS, "1"))

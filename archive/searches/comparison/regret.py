@@ -155,7 +155,7 @@ def _trace(job: StudyJob, rows: Sequence[tuple[Any, ...]]) -> Trace:
 
 
 def first_best(curve: Floats) -> int | None:
-    """Return the first query without regret, from 1; None where there is none."""
+    """Return the first query without regret, from 1; None if all have regret."""
     queries = np.flatnonzero(curve <= 0)
     return int(queries[0]) + 1 if len(queries) else None
 
@@ -249,8 +249,9 @@ class Recommended(NamedTuple):
 def recommend_by_seed(
     studies: Sequence[Evaluated], queries: Sequence[int]
 ) -> dict[int, dict[int, Recommended]]:
-    """Return the recommendations of the studies by number of queries, then by seed; empty without
-    noise.
+    """Return the recommendations of the studies by number of queries, then by seed.
+
+    Empty without noise.
 
     Args:
         studies: Studies of one problem.

@@ -149,8 +149,9 @@ class _Past:
         self._read()
 
     def add(self, made: Sequence[str], answered: Answered, agent: str) -> None:
-        """Add the suggestions that the archive admitted; if it admitted none, read the evaluations
-        added by others.
+        """Add the suggestions that the archive admitted.
+
+        If it admitted none, read the evaluations added by others.
         """
         if not made:
             self._read()
@@ -204,9 +205,9 @@ class _Past:
     def _check(self) -> None:
         if len(self._failed) >= FAILURES and len(self._failed) > self.evaluated:
             raise SearchError(
-                f"{len(self._failed)} proposals of the study {self._study.name!r} failed and "
-                f"only {self.evaluated} "
-                f"were evaluated; the last reason: {self._failed[max(self._failed)]}"
+                f"{len(self._failed)} proposals of the study {self._study.name!r} "
+                f"failed and only {self.evaluated} were evaluated; "
+                f"the last reason: {self._failed[max(self._failed)]}"
             )
 
 

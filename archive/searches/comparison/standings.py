@@ -262,7 +262,7 @@ class ContestantResult:
 
 
 def standings(jobs: Sequence[StudyJob], traces: Sequence[Trace]) -> list[ContestantResult]:
-    """Return one row a problem and contestant, in the order of the jobs.
+    """Return one row per problem and contestant, in the order of the jobs.
 
     Studies without evaluations are left out.
     """

@@ -9,7 +9,7 @@
 | task             | noise of `TASK~SD`                                                            |
 |------------------|-------------------------------------------------------------------------------|
 | `nbmacro~0.0015` | mean standard deviation of three trainings in NAS-Bench-Macro, 0.0015         |
-| others           | 0.003 or 0.005, chosen: their tables have one training a network, or means    |
+| others           | 0.003 or 0.005, chosen: their tables have one training per network, or means  |
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class SuiteComparison:
 
 
 def rows(results: Sequence[ContestantResult]) -> list[SuiteItem]:
-    """Return one row a contestant and task, beside the first contestant of the task."""
+    """Return one row per contestant and task, beside the first contestant of the task."""
     firsts = {problem: standings[0] for problem, standings in by_problem(results).items()}
     items = []
     for result in results:

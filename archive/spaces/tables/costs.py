@@ -21,10 +21,8 @@ OF_NETWORK = re.compile(r"(?P<counted>params|flops)(?P<millions>_millions)?|late
 """Names of columns of costs of a network, which are metrics of its results."""
 
 SECONDS = re.compile(r"train_(seconds|time)")
-"""Beginning of the name of the column of training seconds:
-
-`train_seconds_200ep`, `train_time_108ep_s`.
-"""
+"""Beginning of the name of the column of training seconds, as in `train_seconds_200ep` and
+`train_time_108ep_s`."""
 
 
 class ImpossibleCosts(NamedTuple):

@@ -1,5 +1,7 @@
-"""Creation of a study: its node with task and space, conflicts with a study of the same
-name; its agents, stored once for each kind, configuration and version.
+"""Creation of a study and its agents.
+
+A study has a node with task and space, and may conflict with a study of the same name. Agents are
+stored once for each kind, configuration and version.
 """
 
 from __future__ import annotations
@@ -95,8 +97,9 @@ def check(study: Study) -> None:
 
 
 def check_new_name(name: str) -> None:
-    """Check that commands can name a new study with this name, as their options and arguments are
-    read.
+    """Check that commands can name a new study with this name.
+
+    Commands read names in options and arguments.
 
     Raises:
         UsageError: It is `all`, is blank at an end, contains a comma or a `#`, or begins with a
@@ -256,8 +259,9 @@ def _check_same_settings(
 
 
 def _settings(study: Study) -> Mapping[str, Any]:
-    """Return every setting of a study's space with defaults; only the stored ones if the space is
-    not installed.
+    """Return every setting of a study's space with defaults.
+
+    Only the stored ones if the space is not installed.
     """
     from archive import spaces
 

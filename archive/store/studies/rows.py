@@ -1,4 +1,4 @@
-"""Read model of a study: one row a proposal, with the result that it led to.
+"""Read model of a study: one row per proposal, with the result that it led to.
 
 Snapshots, columns of results, exports, data frames and the page select columns of it by name
 (`COLUMNS`; the others are properties of evaluations and networks, see `select`):
@@ -12,7 +12,7 @@ server's clock, durations seconds, values in the task's own unit; `mean` and `st
 which is larger for better networks.
 
 A statement returns a thousand rows in one list, because both servers and the driver spend more time
-on a row than on its content: about 10 µs a row of a few numbers. Proposals are found by a property,
+on a row than on its content: about 10 µs per row of few numbers. Proposals are found by a property,
 not through the study's node: ArcadeDB may see no relationships of a node for an instant while
 another transaction commits a write to it, and all searches write to the node of their study.
 """
@@ -151,8 +151,9 @@ RETURN rows
 
 
 def columns_of(names: Sequence[str]) -> str:
-    """Return the expression of a row in Cypher: columns of a proposal `p`, its evaluation `e` and
-    its network `a`.
+    """Return the expression of a row in Cypher.
+
+    It has columns of a proposal `p`, its evaluation `e` and its network `a`.
     """
     return f"[{', '.join(map(_expression, names))}]"
 

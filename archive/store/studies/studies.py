@@ -121,7 +121,7 @@ class Studies:
         return read(self._connection, name)
 
     def find(self, name: str) -> Study | None:
-        """Return a study; None where there is none of this name."""
+        """Return a study; None if no study has this name."""
         return next(iter(self._connection.read(lambda tx: within(tx, name))), None)
 
     def names(self) -> builtins.list[str]:
@@ -186,8 +186,9 @@ class Studies:
         protocol: str | None = None,
         curves: bool = True,
     ) -> builtins.list[Evaluation]:
-        """Return evaluations with their architectures: of some studies, or all including imported
-        ones.
+        """Return evaluations with their architectures.
+
+        They are of some studies, or all including imported ones.
 
         Args:
             names: Names of studies, or one name; None for every evaluation of the archive.
@@ -221,14 +222,14 @@ class Studies:
         return self._evaluations.get(id_)
 
     def result_arrays(self, names: str | Sequence[str]) -> ResultArrays:
-        """Return the results of studies as arrays of keys and scores, without the networks, for
-        long histories.
+        """Return the results of studies as arrays of keys and scores, without the networks.
+
+        This is for long histories.
         """
         return self._evaluations.result_arrays([names] if isinstance(names, str) else list(names))
 
     def history(self, name: str) -> builtins.list[Evaluation]:
-        """Return the evaluations that an agent learns from: the study's, then its source
-        studies'.
+        """Return the evaluations that an agent learns from: the study's, then its source studies'.
 
         They lack seconds, device, and metrics other than further objectives and constrained ones.
         They have the curve of the objective only if one is partial.
@@ -239,8 +240,9 @@ class Studies:
         return self.history_of(self.get(name)).evaluations
 
     def history_of(self, study: Study) -> StudyHistory:
-        """Return the evaluations of `history` with the open and the failed proposals of a study, in
-        one read.
+        """Return the evaluations of `history` with the open and the failed proposals of a study.
+
+        All are read in one transaction.
         """
         names = [objective.name for objective in study.further]
         names += [constraint.name for constraint in study.constraints]
@@ -272,8 +274,9 @@ class Studies:
         return read_snapshot(self._connection, self.get(name))
 
     def follow(self, name: str) -> SnapshotFollower:
-        """Return a function that reads snapshots incrementally; its first call reads the whole
-        study.
+        """Return a function that reads snapshots incrementally.
+
+        Its first call reads the whole study.
 
         Raises:
             UnknownNameError: From the function: there is no study of this name.
@@ -291,8 +294,9 @@ class Studies:
         return deletion.plan(self._connection, self.get(name).name)
 
     def delete(self, name: str) -> Deletion:
-        """Delete a study with its proposals and results, and return the deletion; networks and
-        distances stay.
+        """Delete a study with its proposals and results, and return the deletion.
+
+        Networks and distances stay.
 
         Raises:
             UnknownNameError: There is no study of this name.
@@ -370,8 +374,9 @@ def _summary(study: Study, rows: Sequence[Mapping[str, Any]]) -> StudySummary:
 
 
 def best_of(study: Study, rows: Sequence[Mapping[str, Any]]) -> float | None:
-    """Return the value of the incumbent from groups of proposals, by state and by whether they have
-    all objectives.
+    """Return the value of the incumbent from groups of proposals.
+
+    Groups are by state and by whether their proposals have all objectives.
 
     Args:
         study: The study.

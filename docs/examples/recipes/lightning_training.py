@@ -63,8 +63,9 @@ class Reports(lightning.Callback):
 
 
 class EpochOrder(Sampler):
-    """An order of the inputs that depends on the epoch alone: a resumed trial goes through the same
-    batches.
+    """An order of the inputs that depends on the epoch alone.
+
+    A resumed trial goes through the same batches.
     """
 
     def __init__(self, count, seed):

@@ -1,5 +1,6 @@
-"""A recipe without PyTorch: the multi-layer perceptron of scikit-learn, with the layers of the
-network.
+"""A recipe without PyTorch: the multi-layer perceptron of scikit-learn.
+
+It has the layers of the network.
 """
 
 import pickle
@@ -11,9 +12,7 @@ from archive.trainer.recipes.context import TrialContext
 
 
 def fit(trial: TrialContext) -> FitResult:
-    """Train a classifier with hidden layers as wide as those of the architecture, in their
-    order.
-    """
+    """Train a classifier whose hidden layers have the widths of the architecture's layers."""
     widths = [layer.units for layer in trial.architecture.layers if layer.units]
     data = trial.data()
     parts = {

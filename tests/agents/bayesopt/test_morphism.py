@@ -13,7 +13,8 @@ import pytest
 from archive import spaces
 from archive.agents.acquisition.morphism_tree import MorphismTree, Moves, accepts, moves_of
 from archive.agents.base import History
-from archive.agents.bayesopt.morphism import BourgainGP, Morphism
+from archive.agents.bayesopt.morphism import Morphism
+from archive.agents.surrogates.gp.bourgain import BourgainGP
 from archive.agents.surrogates.gp.distance import FixedNoise
 from archive.agents.surrogates.gp.likelihood import FixedHyperparameters
 from archive.errors import UnknownNameError, UsageError

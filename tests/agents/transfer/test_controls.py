@@ -9,7 +9,7 @@ import zlib
 import numpy as np
 import pytest
 
-from archive.agents.transfer.coordinator import FIRST
+from archive.agents.transfer.evidence import FIRST
 from archive.searches.comparison import plan
 from archive.searches.comparison.plan import Problem
 from archive.searches.comparison.run import search

@@ -8,7 +8,8 @@ import pytest
 from archive import agents, spaces
 from archive.agents.base import History, Observation
 from archive.agents.transfer import coordinator
-from archive.agents.transfer.coordinator import FIRST, OTHER_SPACES, Evidence
+from archive.agents.transfer.coordinator import OTHER_SPACES
+from archive.agents.transfer.evidence import FIRST, Evidence
 from archive.agents.transfer.source_model import group_sources
 from archive.errors import UnknownNameError
 from tests.agents.transfer.test_coordinator import half, search, source

@@ -20,7 +20,7 @@ import numpy as np
 
 from archive import agents
 from archive.agents.base import Suggestion
-from archive.agents.transfer.coordinator import FIRST
+from archive.agents.transfer.evidence import FIRST
 from archive.errors import UsageError
 from archive.searches.comparison.plan import STARTER, Contestant, Problem, StudyJob, contestant
 from archive.searches.comparison.run import open_study, register, result_of

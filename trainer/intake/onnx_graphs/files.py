@@ -46,9 +46,9 @@ def read(path: Path) -> Any:
     version = opset(model)
     if version < LEAST_OPSET:
         raise UsageError(
-            f"{path} has operators of version {version}, and {LEAST_OPSET} is the oldest that is "
-            "read: convert it with onnx.version_converter.convert_version(model, 13), or export "
-            "the model again"
+            f"{path} has operators of version {version}, "
+            f"and {LEAST_OPSET} is the oldest that is read: convert it with "
+            "onnx.version_converter.convert_version(model, 13), or export the model again"
         )
 
     try:
@@ -83,8 +83,8 @@ def inputs(model: Any) -> tuple[list[Input], int | None]:
 
         if not entry.type.HasField("tensor_type"):
             raise UsageError(
-                f"the input {entry.name!r:.60} is no tensor: export the model with "
-                "tensors as inputs"
+                f"the input {entry.name!r:.60} is no tensor: "
+                "export the model with tensors as inputs"
             )
 
         sides = list(entry.type.tensor_type.shape.dim)

@@ -11,7 +11,7 @@ import torch
 from torch import fx
 
 from archive.architecture.aten.signature import OperationParameter, Signature
-from archive.architecture.aten.sizes import INFINITIES, evaluate
+from archive.architecture.aten.sizes import NON_FINITE, evaluate
 from archive.architecture.graph import Layer
 
 
@@ -108,7 +108,7 @@ class OperationArguments:
         if parameter.kind == "text":
             return value
 
-        if value in INFINITIES:
+        if value in NON_FINITE:
             return float(value)
 
         batch = self._share_node(

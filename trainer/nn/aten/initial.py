@@ -9,7 +9,7 @@
 | weight and bias of a normalisation                | 1 and 0; running mean 0, running variance 1 |
 | weight of prelu                                   | 0.25                                        |
 | parameter in a product or a quotient              | 1                                           |
-| parameter in a sum, of one long side              | 0                                           |
+| parameter in a sum, at most one side above 1      | 0                                           |
 | parameter that several layers use as a weight     | values of its first use                     |
 | other parameters: tokens, position tables         | normal with standard deviation 0.02         |
 
@@ -58,7 +58,7 @@ def draw(
     Args:
         layer: The layer.
         name: Parameter of the operation that the tensor is.
-        tensor: The tensor, written.
+        tensor: The tensor to fill, in place.
         shapes: Shapes of the layer's weights by name: its own, and those that other layers give,
             where known.
         rng: Source of random numbers.
@@ -94,14 +94,13 @@ def draw_parameter(
     Args:
         architecture: The network.
         position: Position of the layer.
-        tensor: The tensor, written.
+        tensor: The tensor to fill, in place.
         shapes: Shapes of each layer's weights, as `draw` takes them.
         rng: Source of random numbers.
     """
     user, argument = _find_use(architecture, position)
     layer = architecture.layers[user]
-    tensors = signatures().get(layer.op, signatures()["relu"])[0].tensors
-    name = tensors[argument].name if argument < len(tensors) else ""
+    name = _input_name(layer.op, argument)
     if name in weights.OWNED.get(layer.op, ()):
         draw(layer, name, tensor, shapes[user], rng)
     elif layer.op in ("mul", "div"):
@@ -110,6 +109,21 @@ def draw_parameter(
         tensor.zero_()
     else:
         tensor.normal_(0.0, TOKEN_DEVIATION, generator=rng)
+
+
+def _input_name(op: str, number: int) -> str:
+    """Return the parameter of an input.
+
+    Empty for an operation without signature, and for a further tensor of a list.
+    """
+    if op not in signatures():
+        return ""
+
+    tensors = signatures()[op][0].tensors
+    if number >= len(tensors):
+        return ""
+
+    return tensors[number].name
 
 
 def constant(layer: Layer, dtype: torch.dtype) -> Tensor:

@@ -324,9 +324,8 @@ def _check_form(imported: wiring.Input, module: nn.Module, form: NetworkForm) ->
             outputs = module.eval()(torch.empty((2, *form.input_shape), device="meta"))
     except Exception as error:
         raise InvalidArchitectureError(
-            f"the network was imported for inputs {imported} and takes none of the shape "
-            f"{form.input_shape}: "
-            f"{first_line(error, 200)}"
+            f"the network was imported for inputs {imported} and takes none "
+            f"of the shape {form.input_shape}: {first_line(error, 200)}"
         ) from error
     finally:
         module.train()
@@ -334,9 +333,8 @@ def _check_form(imported: wiring.Input, module: nn.Module, form: NetworkForm) ->
     shape = tuple(outputs.shape[1:]) if isinstance(outputs, Tensor) else f"{len(outputs)} tensors"
     if shape != (form.outputs,):
         raise InvalidArchitectureError(
-            f"the network has outputs of the shape {shape}, and the task needs "
-            f"({form.outputs},): import it with as "
-            f"many, as with --set num_classes={form.outputs}"
+            f"the network has outputs of the shape {shape}, and the task needs ({form.outputs},): "
+            f"import it with as many, as with --set num_classes={form.outputs}"
         )
 
 

@@ -205,9 +205,8 @@ def _left_out(finished: Sequence[FrozenTrial], additions: Sequence[TrialToAdd]) 
 
     if back:
         yield (
-            f"the clock went back during {counted(len(back), 'trial')}, the first of which is "
-            f"{back[0]}: their times "
-            "and durations are left out"
+            f"the clock went back during {counted(len(back), 'trial')}, "
+            f"the first of which is {back[0]}: their times and durations are left out"
         )
 
     without_place = 0
@@ -238,8 +237,7 @@ def _check_same(archive: Archive, study: str, additions: Sequence[TrialToAdd]) -
         if recorded is not None and math.isfinite(recorded) and recorded != value:
             raise StudyConflictError(
                 f"the study {study!r} has trials of another study of Optuna with this name: "
-                f"{token} has the value "
-                f"{recorded} in the archive, and {value} in the storage; "
+                f"{token} has the value {recorded} in the archive, and {value} in the storage; "
                 "import it under another name with --study"
             )
 

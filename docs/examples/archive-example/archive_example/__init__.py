@@ -1,3 +1,4 @@
-"""An agent, a kernel, a space, a builder, a task, a recipe and an observer for the Architecture
-Archive.
+"""Plug-ins for the Architecture Archive.
+
+An agent, a kernel, a space, a builder, a task, a recipe and an observer.
 """

@@ -24,8 +24,9 @@ class OperationCounts(EmbeddedDistance):
         return (self.name,)
 
     def features(self, architecture: Architecture) -> tuple[Mapping[str, float], ...]:
-        """Return the counts by operation; layers that no path from input to output passes do not
-        count.
+        """Return the counts by operation.
+
+        Layers that no path from input to output passes do not count.
         """
         counts = Counter(architecture.layers[at].op for at in architecture.live)
         return ({operation: float(count) for operation, count in counts.items()},)

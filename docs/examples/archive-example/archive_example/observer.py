@@ -1,4 +1,4 @@
-"""An observer: one JSON object a line, in one file for each study."""
+"""An observer: one JSON object per line, in one file for each study."""
 
 import json
 from collections.abc import Mapping
@@ -9,8 +9,9 @@ from archive.trainer.observers.base import ObservedTrial, TrialEnd, TrialObserve
 
 
 class JsonLines(TrialObserver):
-    """Files of JSON lines: a line for the start of each trial, for the metrics of each step, and
-    for its end.
+    """Files of JSON lines.
+
+    A trial has a line for its start, for the metrics of each step, and for its end.
 
     Args:
         home: Folder of the trainer's files.
