@@ -33,8 +33,10 @@ if TYPE_CHECKING:
     from archive.agents.base import Agent, SourceStudy
     from archive.api import Archive
     from archive.launchers.base import Launcher
+    from archive.parameters.model import Model
     from archive.searches.call import SearchResult
     from archive.settings import Settings
+    from archive.spaces.base import Space
     from archive.store.records import Study
     from archive.store.snapshots import Snapshot
     from archive.trainer.recipes.registry import RecipeAccess
@@ -291,18 +293,28 @@ def _check_recipe(archive: Archive, request: SearchRequest, launcher: Launcher) 
         recipes = RecipeAccess(archive.connection.settings.home)
         local = launcher.name == "local"
         recipe = recipes.find(request.protocol.recipe, with_file=local)
-        model = request.study.space_config.get("model")
+        model = _model_of(request.agent.space)
         if local and recipe.name == DEFAULT_RECIPE and model is not None:
-            _check_model(recipes, recipe, str(model))
+            _check_model(recipes, recipe, model)
 
 
-def _check_model(recipes: RecipeAccess, recipe: RecipeSource, name: str) -> None:
+def _model_of(space: Space) -> Model | None:
+    """Return the model of a space of parameters; None without one."""
+    from archive.spaces.constrained import ConstrainedSpace
+    from archive.spaces.parameters import Parameters
+
+    whole = space.whole if isinstance(space, ConstrainedSpace) else space
+    return whole.parameters.model if isinstance(whole, Parameters) else None
+
+
+def _check_model(recipes: RecipeAccess, recipe: RecipeSource, model: Model) -> None:
     """Check that trainers here have the model that the default recipe trains."""
-    if recipes.model_of(recipe, name) is None:
+    if recipes.model_of(recipe, model.reference) is None:
+        target = model.target(model.reference) or f"/path/of/{model.reference}"
         raise SettingsError(
-            f"trainers here do not know the model {name!r}: name it in "
-            f"{recipes.home / 'recipes.toml'}, as [models] and the line {json.dumps(name)} = "
-            f'"/path/of/{name}"'
+            f"trainers here do not know the model {model.reference!r}: name it in "
+            f"{recipes.home / 'recipes.toml'}, as [models] and the line "
+            f"{json.dumps(model.reference)} = {json.dumps(target)}"
         )
 
 
