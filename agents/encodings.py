@@ -43,8 +43,7 @@ from archive.parameters.parameter_space import ParameterSpace
 from archive.parameters.ranges import Integer
 from archive.spaces.base import Space
 from archive.spaces.decisions import ABSENT, Decision, Decisions, Vector
-from archive.spaces.layerwise import chain
-from archive.spaces.limits import Limits
+from archive.spaces.layerwise import Limits, chain
 
 __all__ = ["ABSENT", "Decision", "Decisions", "Vector", "decisions_of", "from_choices"]
 

@@ -32,7 +32,6 @@ from numpy.typing import NDArray
 from archive import cache, kernels
 from archive.architecture.graph import Architecture
 from archive.architecture.operations import vocabulary
-from archive.argument_checks import require_at_least
 from archive.errors import InvalidArchitectureError
 from archive.kernels.base import Distance
 from archive.kernels.search.index import Index, NearestNeighbours, component_of, index
@@ -43,6 +42,7 @@ from archive.queries.networks import (
     NUMBER_OF_NETWORKS,
     RESULTS_OF_NETWORKS,
 )
+from archive.values import require_at_least
 
 if TYPE_CHECKING:
     from archive.api import Archive

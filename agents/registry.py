@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from archive.argument_checks import assignments
 from archive.errors import UnknownNameError, UsageError
 from archive.registry import Registry
+from archive.values import assignments
 
 if TYPE_CHECKING:
     from archive.agents.base import Agent

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archive import user_paths
+from archive import files
 from archive.files import PARTIAL, open_new
 
 Arrays = dict[str, NDArray[Any]]
@@ -62,7 +62,7 @@ def path(kind: str, identity: str, home: Path | None = None) -> Path:
         home: Folder of the archive; None for ARCHIVE_HOME.
     """
     digest = blake2b(f"{fingerprint()} {identity}".encode(), digest_size=16).hexdigest()
-    return (home or user_paths.home()) / "cache" / kind / f"{digest}.npz"
+    return (home or files.home()) / "cache" / kind / f"{digest}.npz"
 
 
 def read(kind: str, identity: str, home: Path | None = None) -> Arrays | None:
@@ -116,9 +116,9 @@ def fingerprint() -> str:
     could be incomplete.
     """
     digest = blake2b(f"{FORMAT} {np.__version__} {sys.version_info[:2]}".encode(), digest_size=16)
-    for folder, folders, files in os.walk(Path(__file__).parent, followlinks=True):
+    for folder, folders, names in os.walk(Path(__file__).parent, followlinks=True):
         folders[:] = sorted(set(folders) - _UNCACHED)
-        for name in sorted(files):
+        for name in sorted(names):
             if name.endswith(".py"):
                 digest.update(name.encode())
                 digest.update(Path(folder, name).read_bytes())

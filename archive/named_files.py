@@ -18,7 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from archive.errors import SettingsError
-from archive.user_paths import expanded
+from archive.files import expanded
 
 log = logging.getLogger("archive.trainer")
 

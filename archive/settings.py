@@ -42,7 +42,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from archive.errors import SettingsError
-from archive.user_paths import DEFAULT_HOME, check_obeyed, expanded
+from archive.files import DEFAULT_HOME, check_obeyed, expanded
 
 SCHEMES = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
 CONFIG_NAME = "config.toml"

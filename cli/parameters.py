@@ -12,7 +12,7 @@ import click
 
 from archive import values
 from archive.errors import UsageError
-from archive.user_paths import expanded
+from archive.files import expanded
 
 if TYPE_CHECKING:
     SecondsType = click.ParamType[float]

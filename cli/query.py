@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archive.argument_checks import assignments
 from archive.cli.groups import DefaultGroup
 from archive.cli.names import QUERY
 from archive.cli.parameters import Count, Duration, settings_of
@@ -31,6 +30,7 @@ from archive.cli.render import (
 )
 from archive.errors import ArchiveError, StoreError, UsageError
 from archive.settings import load
+from archive.values import assignments
 
 if TYPE_CHECKING:
     from archive.api import Archive

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.architecture.graph import Architecture
-from archive.argument_checks import require_at_least
 from archive.kernels.base import Components, Distance, P, PairDistance, check_one_space, spread
+from archive.values import require_at_least
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

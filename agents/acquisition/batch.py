@@ -42,10 +42,10 @@ from archive.agents.acquisition import functions as acquisitions
 from archive.agents.acquisition.functions import Acquisition, UpperConfidenceBound, constrain
 from archive.agents.surrogates.base import Array, Fitted, Posterior
 from archive.architecture.graph import Architecture
-from archive.argument_checks import require_at_least
 from archive.errors import UnknownNameError, UsageError
 from archive.kernels.covariance.dpp import KDPP
 from archive.kernels.covariance.spectrum import repair
+from archive.values import require_at_least
 
 ADDED_VARIANCE = 1e-6
 """Variance added to each candidate in a k-DPP, as a fraction of the mean variance.

@@ -39,9 +39,9 @@ from archive.agents.acquisition.listing import Listing, members_of, not_listed
 from archive.agents.base import History
 from archive.architecture.graph import Architecture
 from archive.architecture.networks import architectures_of, functional_forms
-from archive.argument_checks import require_at_least
 from archive.errors import UnknownNameError
 from archive.spaces.base import Space
+from archive.values import require_at_least
 
 BLOCK = 4096
 """Number of members that are ranked at a time, so that memory does not grow with the space."""

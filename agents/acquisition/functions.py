@@ -38,8 +38,8 @@ from scipy.special import erfcx, log_ndtr, ndtr
 
 from archive.agents.surrogates.base import LEAST_STD, Array, Posterior
 from archive.agents.surrogates.noisy_incumbent import mean_change, rivals
-from archive.argument_checks import require_at_least
 from archive.errors import UnknownNameError, UsageError
+from archive.values import require_at_least
 
 _LOG_ROOT_TWO_PI = 0.5 * np.log(2.0 * np.pi)
 

@@ -44,10 +44,10 @@ from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
 from archive.architecture.networks import architectures_of
 from archive.architecture.operations import vocabulary
-from archive.argument_checks import require_at_least
 from archive.errors import InvalidArchitectureError, UsageError
 from archive.spaces import morphism
 from archive.spaces.base import Mutation, Space
+from archive.values import require_at_least
 
 
 class Moves(ABC):

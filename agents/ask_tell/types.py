@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from archive.architecture.graph import Architecture
 from archive.architecture.texts import from_text, is_text
-from archive.argument_checks import check_length, storable
 from archive.errors import UnknownNameError, UsageError
 from archive.store.properties import EPOCH
 from archive.store.records import Proposal
-from archive.values import as_float, in_line, shown
+from archive.values import as_float, check_length, in_line, shown, storable
 
 if TYPE_CHECKING:
     from archive.store.architectures import Architectures
@@ -180,7 +179,7 @@ def numbers_of(metrics: Mapping[str, float]) -> dict[str, float]:
 
     Raises:
         UsageError: It is no mapping, a value is not a number, or a name is no text, empty, blank at
-            an end or longer than `argument_checks.MOST_NAME`.
+            an end or longer than `values.MOST_NAME`.
     """
     if not isinstance(metrics, Mapping):
         raise UsageError(f"metrics must be a mapping of names to numbers, got {shown(metrics)}")

@@ -22,8 +22,8 @@ from archive.agents.base import (
 from archive.agents.baselines.local_search import Neighbourhood
 from archive.agents.baselines.random_search import samples
 from archive.architecture.networks import architectures_of
-from archive.argument_checks import require_at_least
 from archive.spaces.base import Space
+from archive.values import require_at_least
 
 
 @final

@@ -30,8 +30,8 @@ from archive.agents.base import (
 )
 from archive.agents.baselines.random_search import samples
 from archive.architecture.graph import Architecture
-from archive.argument_checks import require_at_least
 from archive.spaces.base import Mutation, Space
+from archive.values import require_at_least
 
 
 @final

@@ -35,9 +35,9 @@ from archive.agents.constraints.slacks import penalise
 from archive.agents.objectives.goals import points
 from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
-from archive.argument_checks import require_at_least
 from archive.objectives import pareto
 from archive.spaces.base import Space
+from archive.values import require_at_least
 
 
 @final

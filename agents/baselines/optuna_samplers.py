@@ -28,9 +28,9 @@ from archive.agents.baselines.random_search import samples
 from archive.agents.encodings import ABSENT, Vector, decisions_of
 from archive.agents.objectives.goals import points
 from archive.architecture.graph import Architecture
-from archive.argument_checks import require_at_least
 from archive.errors import SettingsError, UnknownNameError
 from archive.spaces.base import Space
+from archive.values import require_at_least
 
 if TYPE_CHECKING:
     import optuna

@@ -24,8 +24,8 @@ from archive.agents.base import (
 )
 from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
-from archive.argument_checks import require_at_least
 from archive.spaces.base import Space
+from archive.values import require_at_least
 
 
 class Pooled(Agent):

@@ -13,9 +13,9 @@ import numpy as np
 from archive.agents import registry
 from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count
 from archive.agents.observations import replicates
-from archive.argument_checks import require_at_least
 from archive.errors import UsageError
 from archive.spaces.base import Space
+from archive.values import require_at_least
 
 
 @final

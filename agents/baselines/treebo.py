@@ -34,8 +34,8 @@ from archive.agents.baselines.random_search import samples
 from archive.agents.encodings import ABSENT, Vector, decisions_of
 from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.gp.tree import FittedTree, TreeFeatures, fit
-from archive.argument_checks import require_at_least
 from archive.spaces.base import Space
+from archive.values import require_at_least
 
 _RANDOM = 200
 _BEST = 5

@@ -29,10 +29,10 @@ from archive.agents.surrogates.base import Array, Posterior
 from archive.agents.surrogates.gp.conditional import FittedConditional, learn, learn_separately
 from archive.agents.surrogates.gp.slice_sampling import SamplingSchedule
 from archive.agents.surrogates.outcome_transforms import Scale
-from archive.argument_checks import require_at_least
 from archive.errors import UnknownNameError
 from archive.kernels.covariance.arc import ArcKernel, CodeKernel, LinearKernel, PaddedKernel
 from archive.spaces.base import Space
+from archive.values import require_at_least
 
 Posteriors = Callable[[Array], Posterior]
 

@@ -46,9 +46,9 @@ from archive.agents.surrogates.many.surrogate import ManyEvaluations
 from archive.agents.surrogates.noisy_incumbent import NoisyIncumbent
 from archive.architecture.graph import Architecture
 from archive.architecture.networks import architectures_of, functional_forms, networks_by_key, take
-from archive.argument_checks import require_at_least
 from archive.kernels.gram import Gram
 from archive.spaces.base import Space
+from archive.values import require_at_least
 
 
 class SourceUse(Protocol):

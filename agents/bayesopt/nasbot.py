@@ -28,11 +28,11 @@ from archive.agents.surrogates.gp.distance import DistanceGP
 from archive.agents.surrogates.gp.slice_sampling import SamplingSchedule, SliceSampling
 from archive.architecture.graph import Architecture
 from archive.architecture.networks import architectures_of
-from archive.argument_checks import require_at_least
 from archive.kernels.covariance.base import nasbot_covariance
 from archive.kernels.distances.otmann import OTMANN
 from archive.kernels.gram import Gram
 from archive.spaces.base import Space
+from archive.values import require_at_least
 
 
 class Nasbot(Agent):

@@ -74,8 +74,8 @@ from archive.agents.surrogates.many.surrogate import ManyEvaluations
 from archive.agents.surrogates.outcome_transforms import LogRegret, OutcomeTransform
 from archive.agents.surrogates.stacking import Member, StackedGP
 from archive.agents.transfer.coordinator import Transfer, rule
-from archive.argument_checks import require_at_least
 from archive.spaces.base import Space
+from archive.values import require_at_least
 
 TRANSFORMS = ("log-regret",)
 NOISY_TRANSFORMS = ("compress-below-median",)

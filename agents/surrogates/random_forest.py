@@ -30,9 +30,9 @@ from archive.agents.surrogates.many.features import SparseFeatures
 from archive.agents.surrogates.outcome_transforms import Scale, Standardise
 from archive.agents.surrogates.threads import one_thread
 from archive.architecture.graph import Architecture
-from archive.argument_checks import require_at_least
 from archive.errors import InvalidArchitectureError, UsageError
 from archive.kernels.features.embedding import EmbeddedDistance
+from archive.values import require_at_least
 
 STEP = 2.0**-20
 """Step to which standardised scores are rounded."""

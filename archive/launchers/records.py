@@ -26,10 +26,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archive.errors import SettingsError, UnknownNameError
-from archive.files import lock_file, write_atomically
+from archive.files import check_obeyed, lock_file, write_atomically
 from archive.queue.workers import FLEET
 from archive.settings import LOGIN, Settings, environment
-from archive.user_paths import check_obeyed
 
 if TYPE_CHECKING:
     from archive.launchers.base import LaunchedTrainer, Launcher

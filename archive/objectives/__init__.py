@@ -25,8 +25,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from archive.argument_checks import check_length
 from archive.errors import UnknownNameError, UsageError
+from archive.values import check_length
 
 Direction = Literal["maximise", "minimise"]
 DIRECTIONS = ("maximise", "minimise")

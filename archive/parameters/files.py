@@ -38,12 +38,12 @@ from types import ModuleType
 from typing import Any
 
 from archive.errors import SettingsError
+from archive.files import expanded
 from archive.parameters import declaration
 from archive.parameters.declaration import Declaration, Group
 from archive.parameters.expressions import ExpressionError
 from archive.parameters.leaves import DeclarationError
 from archive.parameters.parameter_space import ParameterSpace
-from archive.user_paths import expanded
 from archive.values import brief
 
 SUFFIXES = (".py", ".toml")

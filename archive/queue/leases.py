@@ -25,13 +25,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from archive.argument_checks import storable
 from archive.database.statements import by_column, follows_from_state, write_all
 from archive.errors import LeaseLostError, UsageError
 from archive.queue.causes import Cause, MemoryNeed
 from archive.store.properties import CURVE, curve_properties
 from archive.store.records import Curve, State
-from archive.values import as_float, shown
+from archive.values import as_float, shown, storable
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction

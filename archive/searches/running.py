@@ -16,7 +16,6 @@ from itertools import count
 from typing import TYPE_CHECKING, Literal
 
 from archive import settings as settings_module
-from archive.argument_checks import check_whole
 from archive.errors import SearchError, SettingsError, StudyConflictError, UsageError
 from archive.searches.events import (
     Listener,
@@ -28,6 +27,7 @@ from archive.searches.events import (
     WarmSource,
 )
 from archive.searches.request import SearchOptions, SearchRequest, request_of
+from archive.values import check_whole
 
 if TYPE_CHECKING:
     from archive.agents.base import Agent, SourceStudy

@@ -16,9 +16,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from archive.errors import ServerStartError, SettingsError
+from archive.files import owner_of, user_name
 from archive.server.run_file import SUPERVISOR, Folder
 from archive.settings import Settings
-from archive.user_paths import owner_of, user_name
 
 LEAST_OPEN_FILES = 256
 """Files that an embedded server needs: about 100 of the database and 60 of Java, and one for each

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from archive.errors import DamagedError, ServerStartError, SettingsError, StoreError
-from archive.files import is_locked, try_lock
+from archive.files import check_obeyed, is_locked, try_lock
 from archive.server.access import (
     access_fault,
     check_access,
@@ -54,7 +54,6 @@ from archive.server.run_file import (
     read_run,
 )
 from archive.settings import Settings
-from archive.user_paths import check_obeyed
 
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0

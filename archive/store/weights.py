@@ -24,7 +24,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from archive.argument_checks import require_at_least
 from archive.database.statements import lock
 from archive.store.lineage import ancestors
 from archive.store.properties import UNSAVED_WEIGHTS, read_column
@@ -32,6 +31,7 @@ from archive.store.ranking import best_results
 from archive.store.records import Weights
 from archive.store.snapshots import snapshot_within
 from archive.store.studies import studies
+from archive.values import require_at_least
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction

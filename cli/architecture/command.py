@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archive.argument_checks import assignments
 from archive.cli.architecture.argument import architecture_of, is_key, setting_option
 from archive.cli.architecture.diff import diff
 from archive.cli.architecture.draw import draw
@@ -25,7 +24,7 @@ from archive.cli.render import (
     print_table,
 )
 from archive.errors import InvalidArchitectureError, UsageError
-from archive.values import counted
+from archive.values import assignments, counted
 
 if TYPE_CHECKING:
     from archive.architecture.graph import Architecture

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from archive.argument_checks import assignments
 from archive.cli.architecture.argument import architecture_of, setting_option
 from archive.cli.architecture.draw import (
     TEXT_ONLY,
@@ -21,6 +20,7 @@ from archive.cli.architecture.draw import (
     write_picture,
 )
 from archive.cli.render import json_option, print_json, print_table
+from archive.values import assignments
 from archive.words import PARTS
 
 if TYPE_CHECKING:

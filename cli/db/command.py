@@ -27,8 +27,8 @@ from archive.cli.render import (
 )
 from archive.database.read_only import split_statements
 from archive.errors import ArchiveError, UsageError
+from archive.files import expanded
 from archive.settings import Settings, load
-from archive.user_paths import expanded
 
 if TYPE_CHECKING:
     from archive.api import Archive

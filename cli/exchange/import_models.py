@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from archive.argument_checks import assignments
 from archive.cli.names import PROTOCOL, STUDY, TASK
 from archive.cli.parameters import Count
 from archive.cli.render import json_option, open_archive, print_fields, print_json, print_message
 from archive.errors import UsageError
+from archive.values import assignments
 
 if TYPE_CHECKING:
     from archive.exchange.importers.models import Place

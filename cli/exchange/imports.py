@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archive import user_paths
+from archive import files
 from archive.cli.exchange.import_models import model, onnx_file
 from archive.cli.groups import CommandGroup
 from archive.cli.names import PROTOCOL, SPACE, TASK
@@ -356,7 +356,7 @@ def _load_function(reference: str) -> Callable[[Mapping[str, Any]], Any]:
         raise UsageError(f"--architecture takes MODULE:FUNCTION, got {reference!r}")
 
     try:
-        function = attrgetter(name)(user_paths.imported(module))
+        function = attrgetter(name)(files.imported(module))
     except (Exception, SystemExit) as error:
         reason = f"{next(iter(str(error).splitlines()), ''):.200}"
         if not isinstance(error, ImportError | AttributeError):

@@ -123,8 +123,8 @@ def make(name: str, file: Path, path: Path | None, force: bool, as_json: bool) -
     """
     from archive import files
     from archive.exchange.releases.tables import RELEASES, encode
+    from archive.files import data_folders
     from archive.spaces.tables import reader
-    from archive.user_paths import data_folders
 
     if name not in RELEASES:
         raise UnknownNameError("table", name, RELEASES)

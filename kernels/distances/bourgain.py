@@ -40,8 +40,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from archive.argument_checks import require_at_least
 from archive.errors import NumericalError, UsageError
+from archive.values import require_at_least
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

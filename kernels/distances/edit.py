@@ -49,11 +49,11 @@ from archive import runtime
 from archive.architecture.canonical import canonical_ranks
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.operations import INPUT, OUTPUT, Operation, Vocabulary, vocabulary
-from archive.argument_checks import require_at_least
 from archive.errors import InvalidArchitectureError, UsageError
 from archive.kernels.base import PairDistance, check_one_space, solve_on_threads
 from archive.kernels.packing import pack
 from archive.kernels.search.lower_bounds import EditBound
+from archive.values import require_at_least
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

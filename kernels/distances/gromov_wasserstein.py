@@ -38,10 +38,10 @@ from numpy.typing import NDArray
 from archive.architecture import canonical
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.networks import take
-from archive.argument_checks import check_whole, require_at_least
 from archive.errors import InvalidArchitectureError, UsageError
 from archive.kernels.base import PairDistance, check_one_space
 from archive.kernels.distances.wasserstein import pot
+from archive.values import check_whole, require_at_least
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -33,12 +33,12 @@ from archive import runtime
 from archive.architecture.graph import Architecture
 from archive.architecture.layer_mass import layer_masses
 from archive.architecture.operations import vocabulary
-from archive.argument_checks import require_at_least
 from archive.errors import InvalidArchitectureError, NumericalError, UsageError
 from archive.kernels.base import PairDistance, check_one_space, solve_on_threads
 from archive.kernels.distances.penalties import NU_STR, Penalties, check_weights, penalties
 from archive.kernels.packing import pack
 from archive.kernels.search.lower_bounds import TransportBound
+from archive.values import require_at_least
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -27,10 +27,10 @@ from typing import ClassVar, Literal, NamedTuple, final
 from archive import spaces
 from archive.architecture.graph import Architecture
 from archive.architecture.operations import INPUT, OUTPUT
-from archive.argument_checks import check_flag
 from archive.kernels.features.embedding import EmbeddedDistance
 from archive.kernels.features.paths import label
 from archive.spaces.base import NONE, Space
+from archive.values import check_flag
 
 
 class AdjacencyTable(NamedTuple):

@@ -30,9 +30,9 @@ from urllib.parse import quote
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.networks import take
 from archive.architecture.operations import INPUT, OUTPUT, Vocabulary, vocabulary
-from archive.argument_checks import check_flag, check_whole
 from archive.errors import InvalidArchitectureError, UsageError
 from archive.kernels.features.embedding import EmbeddedDistance
+from archive.values import check_flag, check_whole
 
 ARROW = "→"
 

@@ -27,10 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.architecture.graph import Architecture
-from archive.argument_checks import check_flag, check_whole
 from archive.errors import UsageError
 from archive.kernels.features.embedding import Embedded, EmbeddedDistance, matrix, vocabulary
 from archive.kernels.features.paths import among, label
+from archive.values import check_flag, check_whole
 
 Floats = NDArray[np.float64]
 Direction = Literal["in", "out", "both"]

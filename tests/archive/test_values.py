@@ -1,10 +1,13 @@
-"""Numbers as people write them."""
+"""Numbers as people write them, checks of arguments, and `NAME=VALUE`."""
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
-from archive.values import whole_number
+from archive.errors import UsageError
+from archive.values import assignments, require_at_least, whole_number
 
 
 @pytest.mark.parametrize(
@@ -16,3 +19,27 @@ from archive.values import whole_number
 )
 def test_a_whole_number_can_be_stored(text, number):
     assert whole_number(text) == number
+
+
+def test_the_bound_itself_and_arguments_left_out_pass():
+    require_at_least(1, members=1, epochs=7, threads=None)
+
+
+@pytest.mark.parametrize(("value", "shown"), [(0, "0"), (0.5, "0.5"), (math.nan, "nan")])
+def test_a_smaller_argument_is_named_with_its_value(value, shown):
+    with pytest.raises(UsageError, match=rf"^epochs must be >= 1, got {shown}$"):
+        require_at_least(1, members=2, epochs=value)
+
+
+def test_values_are_json_or_text():
+    assert assignments(["a=1", "b=[2]", "c=x=y", "d="], "a metric") == {
+        "a": 1,
+        "b": [2],
+        "c": "x=y",
+        "d": "",
+    }
+
+
+def test_a_name_with_two_values_is_refused():
+    with pytest.raises(UsageError, match=r"^a metric must have one value, got a=1 and a=2$"):
+        assignments(["a=1", "b=1", "a=2"], "a metric")

@@ -17,10 +17,10 @@ import pytest
 
 from archive import settings
 from archive.errors import ArchiveError, ServerStartError, SettingsError
+from archive.files import fault_of
 from archive.launchers import records
 from archive.server import access, embedded
 from archive.server.run_file import Folder, ServerRun, answers, write_run
-from archive.user_paths import fault_of
 from tests.support import java_only
 
 OTHER = 64_001

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from archive.architecture.graph import Architecture, Edge, Layer
 from archive.errors import InvalidArchitectureError
 from archive.spaces.cnn import vgg
-from archive.spaces.limits import Limits
+from archive.spaces.layerwise import Limits
 from archive.spaces.modifiers import apply
 from archive.spaces.modifiers.choices import reconnections, removable, runs, swaps, wedges
 from tests.support.strategies import members

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from archive import spaces
 from archive.architecture.graph import Architecture
 from archive.errors import InvalidArchitectureError
-from archive.spaces.limits import Limits
+from archive.spaces.layerwise import Limits
 from archive.spaces.modifiers.choices import EVERY, every
 from archive.spaces.modifiers.sampled import DRAWS, STEP_PROBABILITIES, number_of_steps, steps
 from tests.benchmarks.spaces import measure

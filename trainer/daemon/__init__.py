@@ -6,7 +6,6 @@
     placement                        GPUs of the trainer; the device of each trial
     trial_limits, scratch            time, memory and temporary files of trials
     in_flight, outcomes              claims with their trials, and how they end
-    table_answers                    results that need no training
     client/                          claims, leases and notices, across outages of the store
     result_spool                     undelivered results on disk
     events, logs, prometheus         events of the loop, log format, metrics

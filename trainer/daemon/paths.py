@@ -20,6 +20,7 @@ from pathlib import Path
 
 from archive import rungs, runtime
 from archive.architecture.parameter_operations import NAME as PARAMETERS
+from archive.files import expanded
 from archive.queue.capabilities import Capabilities
 from archive.settings import Settings
 from archive.store.records import Claim, Study
@@ -38,7 +39,6 @@ from archive.trainer.tasks.tabular import TabularTask
 from archive.trainer.trial.costs import LatencyOptions
 from archive.trainer.trial.devices import Device
 from archive.trainer.trial.spec import TrialSpec, run_of
-from archive.user_paths import expanded
 
 CHECKPOINT_LIFETIME = 30 * 86_400.0
 """Age in seconds at which a checkpoint that no attempt has resumed is removed."""

@@ -31,14 +31,15 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from archive.errors import ArchiveError, StoreUnavailableError
+from archive.errors import ArchiveError, StoreUnavailableError, TrainingError
 from archive.queue.causes import Cause
 from archive.server.access import refuse_address
-from archive.store.records import Claim
-from archive.trainer.daemon import events, table_answers
+from archive.store.records import Claim, Result
+from archive.trainer.daemon import events
 from archive.trainer.daemon.client import store_link
 from archive.trainer.daemon.client.store_client import BATCH, StoreClient
 from archive.trainer.daemon.executors import LocalExecutor, TrialExecutor
@@ -51,7 +52,13 @@ from archive.trainer.daemon.proxy_measurer import ProxyMeasurer
 from archive.trainer.daemon.shutdown import Parting, StopSignal, TimeLimit
 from archive.trainer.tasks.tabular import TabularTask
 from archive.trainer.trial import failures
-from archive.trainer.trial.messages import EpochReport, TrialFailed, TrialFinished, TrialInterrupted
+from archive.trainer.trial.messages import (
+    EpochReport,
+    Message,
+    TrialFailed,
+    TrialFinished,
+    TrialInterrupted,
+)
 from archive.trainer.trial.spec import with_inherited_weights
 
 if TYPE_CHECKING:
@@ -237,9 +244,7 @@ class Trainer:
         try:
             task = self.paths.task(claim.study)
             if isinstance(task, TabularTask):
-                later = table_answers.answer(
-                    claim, task, self.options.scale, self.outcomes, self._emit
-                )
+                later = answer(claim, task, self.options.scale, self.outcomes, self._emit)
                 self.in_flight += () if later is None else (later,)
                 return later is None
 
@@ -364,3 +369,90 @@ class Trainer:
             self.outcomes.release(work.claim, "killed before it had saved")
 
         self._deliver()
+
+
+def answer(
+    claim: Claim, task: TabularTask, scale: float, outcomes: Outcomes, emit: events.Observer
+) -> InFlight | None:
+    """Look a result up, and record it; return the work in progress where it comes later.
+
+    Args:
+        claim: The claim.
+        task: Its task.
+        scale: Delay, as a multiple of the recorded training time.
+        outcomes: Records the result.
+        emit: Receives the events.
+
+    Raises:
+        ArchiveError: The table cannot be read here.
+    """
+    emit(events.ProposalClaimed(claim, protocol=task.protocol(claim.study.protocol).as_dict()))
+    try:
+        result = look_up(claim, task)
+    except TrainingError as error:
+        outcomes.fail(claim, TrialFailed(error.reason))
+        return None
+
+    if seconds := scale * (result.seconds or 0.0):
+        return InFlight(claim, DelayedResult(result, seconds))
+
+    # The table keeps it on disk, so it goes to the spool only if the store is unreachable.
+    outcomes.complete(claim, result, keep=False)
+    return None
+
+
+def look_up(claim: Claim, task: TabularTask) -> Result:
+    """Return a table's result for a claim.
+
+    Raises:
+        TrainingError: The table has none.
+        UsageError: The table cannot be read here.
+    """
+    if claim.proposal.hyperparameters:
+        names = ", ".join(sorted(claim.proposal.hyperparameters))
+        raise TrainingError(
+            f"the table of {task.name} was trained in one way, it has no choice of {names}"
+        )
+
+    return task.answer(claim.architecture, claim.study.protocol, claim.id)
+
+
+class DelayedResult:
+    """A table's result that arrives when a training would have ended, in scaled time.
+
+    Args:
+        result: The result.
+        seconds: Its delay.
+    """
+
+    pid = None
+    enforces_limits = False
+    waitable: ClassVar[list[Connection | int]] = []
+
+    def __init__(self, result: Result, seconds: float) -> None:
+        self.due = time.monotonic() + seconds
+        self._result = result
+        self._interrupted = False
+
+    @property
+    def last_seen(self) -> float:
+        """Now: a timer does not hang."""
+        return time.monotonic()
+
+    def messages(self) -> list[Message]:
+        """Return the result when it is due."""
+        if time.monotonic() >= self.due:
+            return [TrialFinished(self._result)]
+
+        return [TrialInterrupted(saved=False, epoch=0)] if self._interrupted else []
+
+    def interrupt(self) -> None:
+        """End without a result; there is nothing to save."""
+        self._interrupted = True
+
+    def abandon(self, reason: str, cause: Cause) -> TrialFailed:
+        """Return the failure."""
+        return TrialFailed(reason, cause is not Cause.LIMIT, cause=cause)
+
+    def kill(self) -> None:
+        """Do nothing: there is no process."""

@@ -14,7 +14,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from archive import user_paths
+from archive import files
 from archive.errors import MissingDataError
 
 FASHION = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com"
@@ -180,7 +180,7 @@ class LocatedFiles:
 
 def home() -> Path:
     """Return the folder of fetched files and cached parts."""
-    return user_paths.home() / "data"
+    return files.home() / "data"
 
 
 def locate(name: str, edition: str) -> LocatedFiles:
@@ -193,7 +193,7 @@ def locate(name: str, edition: str) -> LocatedFiles:
     label = name if edition == "official" else f"{name} ({edition})"
     folder = os.environ.get("ARCHIVE_DATA_DIR")
     for form in source.forms:
-        for data_folder in user_paths.data_folders():
+        for data_folder in files.data_folders():
             paths = tuple(data_folder / file.name for file in form.files)
             if all(map(Path.is_file, paths)):
                 return LocatedFiles(source, form, paths)

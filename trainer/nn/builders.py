@@ -127,6 +127,6 @@ class CnnBuilder(Builder):
 
 
 def _network(architecture: Architecture, form: NetworkForm, seed: int) -> nn.Module:
-    from archive.trainer.nn.network import Network
+    from archive.trainer.nn.layers import Network
 
     return Network(architecture, form, seed=seed)

@@ -15,9 +15,9 @@ from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
 from archive.errors import SettingsError, UnknownNameError, UsageError
+from archive.files import expanded
 from archive.registry import Registry
 from archive.trainer.observers.base import TrialObserver, has_login
-from archive.user_paths import expanded
 
 registry = Registry(
     "observer",

@@ -49,12 +49,12 @@ from types import MappingProxyType
 from typing import Any
 
 from archive.errors import SettingsError, UnknownNameError, UsageError
+from archive.files import expanded
 from archive.registry import Registry
 from archive.store.protocol_names import DEFAULT_RECIPE, check_word
 from archive.trainer.recipes.command import CommandRecipe
 from archive.trainer.recipes.loading import FILE_SUFFIX, ModelSource
 from archive.trainer.recipes.source import MACHINE, RecipeSource
-from archive.user_paths import expanded
 
 GROUP = "archive.recipes"
 

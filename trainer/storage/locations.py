@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from archive.errors import SettingsError
-from archive.user_paths import expanded
+from archive.files import expanded
 
 _LOGIN = re.compile(r"://((?:(?!::)[^/])*|[^/:@]*:(?!\d+/)(?:(?!::).)*)@")
 """The login of each address in a URL: fsspec chains them, `simplecache::sftp://…`.

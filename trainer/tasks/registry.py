@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from archive.errors import SettingsError, UnknownNameError, UsageError
+from archive.files import expanded
 from archive.queue.capabilities import NOISE
 from archive.registry import Registry
 from archive.trainer.protocols.base import TrainingProtocol
@@ -40,7 +41,6 @@ from archive.trainer.tasks.file_access import (
     reference_of,
 )
 from archive.trainer.tasks.tabular import TabularProtocol, TabularTask
-from archive.user_paths import expanded
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -25,10 +25,10 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal
 
 from archive.errors import InvalidArchitectureError, TrainingError, UnknownNameError, UsageError
+from archive.files import absolute
 from archive.queue.capabilities import NOISE
 from archive.store.records import Result
 from archive.trainer.tasks.file_access import reference_of
-from archive.user_paths import absolute
 from archive.values import is_duration
 
 if TYPE_CHECKING:

@@ -25,11 +25,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from archive.errors import TrainingError, UsageError
+from archive.files import absolute
 from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.tasks.base import Task
 from archive.trainer.tasks.builtin import DIABETES, DIGITS, FASHION_MNIST, NAVAL
 from archive.trainer.tasks.file_access import KINDS, redacted_errors, reference_of
-from archive.user_paths import absolute
 
 if TYPE_CHECKING:
     from archive.trainer.datasets.layout import Rows

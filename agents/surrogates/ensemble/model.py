@@ -67,9 +67,9 @@ from archive.agents.surrogates.ensemble.inputs import Inputs, SparseInputs
 from archive.agents.surrogates.many.features import SparseFeatures
 from archive.agents.surrogates.outcome_transforms import Scale
 from archive.architecture.graph import Architecture
-from archive.argument_checks import require_at_least
 from archive.errors import InvalidArchitectureError, NumericalError, UsageError
 from archive.kernels.features.embedding import EmbeddedDistance
+from archive.values import require_at_least
 
 LEAST_NOISE = 1e-3
 """Least noise of fantasy scores, relevant where the members interpolate all observations."""

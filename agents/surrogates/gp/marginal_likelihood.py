@@ -28,8 +28,8 @@ from scipy.optimize import minimize
 
 from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.gp.likelihood import Bounds, Inference, Likelihood
-from archive.argument_checks import require_at_least
 from archive.errors import NumericalError, UsageError
+from archive.values import require_at_least
 
 _log = logging.getLogger(__name__)
 

@@ -23,8 +23,8 @@ import numpy as np
 
 from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.gp.likelihood import Bounds, Inference, Likelihood
-from archive.argument_checks import require_at_least
 from archive.errors import NumericalError
+from archive.values import require_at_least
 
 LogDensity = Callable[[Array], float]
 Method = Literal["coordinates", "directions"]

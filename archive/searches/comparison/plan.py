@@ -21,10 +21,10 @@ from archive import spaces
 from archive.agents.base import Agent
 from archive.agents.registry import ConfiguredAgent, configured
 from archive.architecture.graph import Architecture
-from archive.argument_checks import require_at_least
 from archive.errors import UsageError
 from archive.spaces.base import Space
 from archive.store.records import Direction, Result, Study
+from archive.values import require_at_least
 
 STARTER = "random"
 """The agent that draws the random starts of a study."""

@@ -10,13 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import permutations, product
+from typing import TYPE_CHECKING
 
 from archive.architecture.graph import Architecture, Edge
 from archive.architecture.operations import Vocabulary, vocabulary
 from archive.errors import InvalidArchitectureError
-from archive.spaces.limits import Limits
 from archive.spaces.modifiers import apply
 from archive.spaces.modifiers.apply import change_units, halvings, orphans
+
+if TYPE_CHECKING:
+    from archive.spaces.layerwise import Limits
+
 
 _ENDS = ("input", "output", "decision")
 

@@ -16,14 +16,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from archive.architecture.graph import Architecture, Edge
 from archive.errors import InvalidArchitectureError
 from archive.spaces.base import Mutation
-from archive.spaces.limits import Limits
 from archive.spaces.modifiers import apply
 from archive.spaces.modifiers.choices import (
     branching,
@@ -38,9 +37,13 @@ from archive.spaces.modifiers.choices import (
     wedges,
 )
 
+if TYPE_CHECKING:
+    from archive.spaces.layerwise import Limits
+
+
 T = TypeVar("T")
 Check = Callable[[Architecture], None]
-Draw = Callable[[Architecture, Limits, np.random.Generator], Architecture | None]
+Draw = Callable[[Architecture, "Limits", np.random.Generator], Architecture | None]
 
 # Probability of 1, 2, … 5 steps in one mutation.
 STEP_PROBABILITIES = (0.5, 0.25, 0.125, 0.075, 0.05)

@@ -44,9 +44,9 @@ from archive.errors import (
     UnusableFileError,
     UsageError,
 )
+from archive.files import absolute, data_folders
 from archive.spaces.tables.costs import SECONDS, ImpossibleCosts
 from archive.spaces.tables.parser import NO_OPTIONS, parse
-from archive.user_paths import absolute, data_folders
 
 Floats = NDArray[np.float64]
 Number = TypeVar("Number", np.float64, np.int64)
@@ -160,7 +160,7 @@ class Table:
 
     @classmethod
     def named(cls, name: str) -> Table:
-        """Return a table by its built-in name (`NAMED`), from `archive.user_paths.data_folders`.
+        """Return a table by its built-in name (`NAMED`), from `archive.files.data_folders`.
 
         Raises:
             UnknownNameError: There is none of this name.

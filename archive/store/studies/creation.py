@@ -13,11 +13,11 @@ from operator import index
 from typing import TYPE_CHECKING, Any, LiteralString
 
 from archive import constraints, objectives
-from archive.argument_checks import check_length
 from archive.database.statements import revised
 from archive.errors import StudyConflictError, UsageError
 from archive.store.properties import space_id, task_id, to_json
 from archive.store.records import Study
+from archive.values import check_length
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction

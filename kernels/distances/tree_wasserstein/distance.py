@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 from archive.architecture.graph import Architecture
 from archive.architecture.layer_mass import layer_masses
 from archive.architecture.operations import vocabulary
-from archive.argument_checks import check_flag
 from archive.errors import InvalidArchitectureError, UsageError
 from archive.kernels.base import Components
 from archive.kernels.distances.tree_wasserstein.measures import (
@@ -47,6 +46,7 @@ from archive.kernels.distances.tree_wasserstein.operation_trees import (
     default_tree,
 )
 from archive.kernels.features.embedding import Comparison, Embedded, FeatureDistance, features_of
+from archive.values import check_flag
 
 if TYPE_CHECKING:
     from archive.kernels.features.l1_blocks import BlockPart, Steps

@@ -23,7 +23,7 @@ from archive.trainer.daemon.client.store_client import StoreClient
 from archive.trainer.daemon.in_flight import InFlight
 from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.result_spool import ResultSpool
-from archive.trainer.daemon.table_answers import DelayedResult
+from archive.trainer.daemon.trainer import DelayedResult
 
 THREADS = 16
 METRICS = ("train_loss", "valid_loss", "valid_accuracy")

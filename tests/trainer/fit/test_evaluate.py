@@ -12,7 +12,7 @@ from torch import nn
 
 from archive.trainer.fit.batches import Batches
 from archive.trainer.fit.evaluate import evaluate, training_loss
-from archive.trainer.nn.network import Network
+from archive.trainer.nn.layers import Network
 from archive.trainer.protocols.networks import NetworkForm
 from archive.trainer.tasks import registry
 from tests.support.networks.nets import net

@@ -15,7 +15,7 @@ from archive.architecture.graph import Architecture, Layer
 from archive.architecture.operations import vocabulary
 from archive.errors import InvalidArchitectureError
 from archive.trainer.nn import builders, costs
-from archive.trainer.nn.network import Network
+from archive.trainer.nn.layers import Network
 from archive.trainer.protocols.networks import NetworkForm
 from tests.support import examples
 from tests.support.networks.nets import TINY_CNN, TINY_MLP, net

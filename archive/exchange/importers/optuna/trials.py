@@ -20,11 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 from archive.architecture.graph import Architecture
 from archive.architecture.texts import from_text
-from archive.argument_checks import MOST_NAME
 from archive.errors import ArchiveError, UsageError
 from archive.store.properties import EPOCH
 from archive.store.records import Constraint, Objective, Result
-from archive.values import is_duration, is_non_finite, mapped
+from archive.values import MOST_NAME, is_duration, is_non_finite, mapped
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial

@@ -95,7 +95,7 @@ def test_unreadable_table_is_left_to_other_workers(archive, monkeypatch, run):
     def broken(*_):
         raise AttributeError("no column in cafe.csv")
 
-    monkeypatch.setattr("archive.trainer.daemon.table_answers.look_up", broken)
+    monkeypatch.setattr("archive.trainer.daemon.trainer.look_up", broken)
     stores.propose(archive, stores.cells(1), task="nb201-cifar10", protocol="nb201/12")
     assert run() == Tally(returned=1)
     (proposal,) = archive.proposals.list("study")

@@ -14,7 +14,7 @@ import pytest
 from archive.trainer.daemon import trial_limits
 from archive.trainer.daemon.in_flight import InFlight
 from archive.trainer.daemon.options import TrainerOptions
-from archive.trainer.daemon.table_answers import DelayedResult
+from archive.trainer.daemon.trainer import DelayedResult
 from archive.trainer.daemon.trial_limits import TrialMemory
 from tests.support import wait_until
 
