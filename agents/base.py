@@ -7,10 +7,10 @@ the values of a minimised metric, once, before agents read them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from archive.kernels.gram import Gram
     from archive.store.proxies import ProxyTable
 
+
+Entry = TypeVar("Entry", Observation, Pending)
 
 OF_OBSERVATIONS = ("usable", "scores", "noisy", "variances", "_evaluated")
 """Cached properties of a history that depend on its observations alone."""
@@ -117,6 +119,18 @@ class History:
         """The networks with a usable score or a pending proposal, each once."""
         entries: tuple[Observation | Pending, ...] = (*self.usable, *self.pending)
         return list(by_key(architectures_of(entries)).values())
+
+    def seen_from(self, space: Space) -> History:
+        """Return the history as agents of a space see it (`Space.adopt`)."""
+        if not space.adopts:
+            return self
+
+        return replace(
+            self,
+            observations=tuple(_adopted(space, self.observations)),
+            pending=tuple(_adopted(space, self.pending)),
+            failed=tuple(filter(None, map(space.adopt, self.failed))),
+        )
 
     def with_pending(self, suggestions: Sequence[Suggestion]) -> History:
         """Return the history with these suggestions as pending proposals."""
@@ -293,6 +307,16 @@ def distinct(
             by_key.setdefault(architecture.functional_key, architecture)
 
     return list(by_key.values())
+
+
+def _adopted(space: Space, entries: Iterable[Entry]) -> Iterator[Entry]:
+    """Yield the entries whose networks a space adopts, with these networks."""
+    for entry in entries:
+        network = space.adopt(entry.architecture)
+        if network is entry.architecture:
+            yield entry
+        elif network is not None:
+            yield replace(entry, architecture=network)
 
 
 def by_key(networks: Iterable[Architecture]) -> dict[str, Architecture]:

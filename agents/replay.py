@@ -97,7 +97,9 @@ def recheck(archive: Archive, study: str, costs: KnownCosts = NO_COSTS) -> Repla
 def _explains(basis: Basis) -> bool:
     """Return whether a basis names all parts of a history."""
     kinds = {"observations": Mapping, "pending": str, "failed": str, "wanted": int}
-    return all(isinstance(basis.get(part), kind) for part, kind in kinds.items())
+    whole = all(isinstance(basis.get(part), kind) for part, kind in kinds.items())
+    # A call on a part of the space depends on which part it was.
+    return whole and "fixed" not in basis
 
 
 class StudyReplay:
@@ -133,7 +135,8 @@ class StudyReplay:
         history = self.history(proposal.based_on)
         agent = self._agent(str(proposal.agent))
         rng = generator(self.study.seed, history, proposal.based_on.get("stream", 0))
-        suggestions = agent.propose(adapt(agent, history), proposal.based_on["wanted"], rng)
+        seen = adapt(agent, history.seen_from(agent.space))
+        suggestions = agent.propose(seen, proposal.based_on["wanted"], rng)
         return [suggestion.architecture.key for suggestion in suggestions]
 
     def history(self, basis: Basis) -> History:

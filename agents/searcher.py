@@ -118,15 +118,15 @@ class Searcher:
             distance_sync().keep({network.key: network for network in networks})
 
         requested = count + self.spare
-        basis = {**basis, "wanted": requested}
+        basis = {**basis, "wanted": requested, **_part_of(agent.space)}
         if self.stream:
             basis["stream"] = self.stream
 
         began = time.process_time()
         rng = provenance.generator(study.seed, history, self.stream)
-        searched = history
+        searched = history.seen_from(agent.space)
         if history.constraints is not None:
-            searched = adapt(agent, history)
+            searched = adapt(agent, searched)
 
         suggestions = _check(agent, agent.propose(searched, requested, rng))
         seconds = time.process_time() - began
@@ -192,6 +192,12 @@ class Searcher:
             self.spare = max(self.spare - 1, 0)
 
         return lost
+
+
+def _part_of(space: Space) -> dict[str, Any]:
+    """Return the entry of a basis for the part of the space that an agent searches."""
+    fixed = space.config.get("fixed")
+    return {"fixed": fixed} if fixed else {}
 
 
 def _is_known(suggestion: Suggestion, history: History) -> bool:

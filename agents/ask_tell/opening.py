@@ -80,6 +80,7 @@ def study(
     from archive.spaces import stored_spaces
     from archive.spaces.constrained import constrain
     from archive.store.records import Study
+    from archive.store.studies.creation import PARAMETERS
     from archive.store.studies.studies import UNBOUNDED
 
     searched = None if space is None else spaces.of(space)
@@ -92,9 +93,13 @@ def study(
     if stored is not None:
         stored_space = stored_spaces.of_record(stored.space, stored.space_config, home)
         if searched is not None and searched != stored_space:
-            raise StudyConflictError(
-                f"study {name!r} exists with the space {stored_space!r}, got {searched!r}"
-            )
+            if (searched.name, stored.space) != (PARAMETERS, PARAMETERS):
+                raise StudyConflictError(
+                    f"study {name!r} exists with the space {stored_space!r}, got {searched!r}"
+                )
+
+            stored = replace(stored, space_config=searched.config)
+            stored_space = searched
     elif searched is None:
         raise UsageError(f"there is no study {name!r} yet: a new one needs a space")
     else:

@@ -11,9 +11,13 @@ import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
+
+import numpy as np
 
 from archive.errors import SettingsError, UsageError
 from archive.parameters.declaration import (
+    CONFIDENCES,
     MOST_REPEATS,
     NO_DEFAULT,
     Declaration,
@@ -69,6 +73,16 @@ class Parameter:
     def exists(self, values: Configuration) -> bool:
         """Return whether it exists beside the values of the parameters before it."""
         return all(condition.holds(values) for condition in self.conditions)
+
+    @property
+    def is_expected(self) -> bool:
+        """Whether a default or a prior says where its best value may be."""
+        return self.default is not NO_DEFAULT or self.prior is not None
+
+    @property
+    def is_supplied(self) -> bool:
+        """Whether a configuration without a value of it has a certain one."""
+        return self.default is not NO_DEFAULT or isinstance(self.domain, Constant)
 
     def check(self, value: Value) -> None:
         """Check that a value is in the domain.
@@ -305,3 +319,47 @@ def _find_cycle(
 
     cycle = [*walk[walk.index(position) :], position]
     return [parameters[index].name for index in cycle]
+
+
+def combinations(parameters: Sequence[Parameter]) -> Iterator[dict[str, Value]]:
+    """Yield all configurations of parameters with finite domains, some of them more than once."""
+    for values in product(*(parameter.domain.values() for parameter in parameters)):
+        configuration: dict[str, Value] = {}
+        for parameter, value in zip(parameters, values, strict=True):
+            if parameter.exists(configuration):
+                configuration[parameter.name] = value
+
+        yield configuration
+
+
+def draw_uniformly(parameter: Parameter, rng: np.random.Generator) -> Value:
+    """Draw from the domain of a parameter."""
+    return parameter.domain.sample(rng)
+
+
+def draw_prior(parameter: Parameter, rng: np.random.Generator) -> Value:
+    """Draw from the prior of a parameter, uniformly where it has none."""
+    if parameter.prior is None:
+        return parameter.domain.sample(rng)
+
+    width = CONFIDENCES[parameter.prior.confidence]
+    return parameter.domain.sample_near(parameter.prior.value, width, rng)
+
+
+def names_behind(parameters: Mapping[str, Parameter], expression: Expression) -> set[str]:
+    """Return the parameters that an expression depends on, through conditions too.
+
+    Args:
+        parameters: Parameters by flat name.
+        expression: The expression.
+    """
+    reached: set[str] = set()
+    names = list(expression.names)
+    while names:
+        name = names.pop()
+        if name not in reached:
+            reached.add(name)
+            for condition in parameters[name].conditions:
+                names += condition.names
+
+    return reached

@@ -14,9 +14,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -25,19 +24,25 @@ from numpy.typing import NDArray
 from archive.errors import SettingsError, UnknownNameError, UsageError
 from archive.parameters import declaration, nesting
 from archive.parameters.comparisons import check_comparisons
-from archive.parameters.declaration import NO_DEFAULT, declarations
+from archive.parameters.declaration import declarations
 from archive.parameters.domains import Choice, Value, json_text
 from archive.parameters.expressions import Expression, ExpressionError
+from archive.parameters.feasibility import can_hold
 from archive.parameters.leaves import (
     Configuration,
     DeclarationError,
     Parameter,
+    combinations,
+    draw_prior,
+    draw_uniformly,
     flatten,
+    names_behind,
     resolve_flat,
     sort,
 )
 from archive.parameters.model import split_model
 from archive.parameters.parser import parse
+from archive.parameters.parts import fix_parameters, values_of_others
 from archive.values import brief, counted
 
 Codes = NDArray[np.float64]
@@ -47,9 +52,6 @@ _DRAWS = 200
 
 _REPAIRS = 2000
 """Changes of one parameter of a draw that does not meet the constraints, before it is given up."""
-
-_MOST_ENUMERATED = 20_000
-"""Most combinations of the parameters of a constraint that are tried one by one."""
 
 
 class ParameterSpace:
@@ -67,6 +69,7 @@ class ParameterSpace:
         parameters: The leaves, each behind those that its conditions read.
         constraints: The constraints.
         model: The model; None for none.
+        fixed: Values of the parameters that are constants in this part of the space (`fix`).
 
     Raises:
         SettingsError: There are no or too many parameters, a name is given twice, a condition reads
@@ -96,6 +99,7 @@ class ParameterSpace:
 
         self.declared = declarations({**by_name, **named})
         self.parameters = sort(flatten(self.declared))
+        self.fixed: dict[str, Value] = {}
         self._by_name = {parameter.name: parameter for parameter in self.parameters}
         resolve = partial(resolve_flat, set(self._by_name))
         self.constraints = tuple(parse(text, resolve) for text in constraints)
@@ -123,11 +127,12 @@ class ParameterSpace:
 
         Parameters are pairs of a name and an object: a database may lose the order of names.
         """
-        return {
+        document: dict[str, Any] = {
             "parameters": [[name, entry.json()] for name, entry in self.declared.items()],
             "constraints": [constraint.text for constraint in self.constraints],
             **(self.model.json() if self.model else {}),
         }
+        return {**document, "fixed": dict(self.fixed)} if self.fixed else document
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> ParameterSpace:
@@ -140,12 +145,13 @@ class ParameterSpace:
             parameters = {
                 name: declaration.from_json(entry) for name, entry in document["parameters"]
             }
-            return cls(
+            space = cls(
                 parameters,
                 constraints=document.get("constraints", ()),
                 model=document.get("model"),
                 example=document.get("example"),
             )
+            return space.fix(document["fixed"]) if document.get("fixed") else space
         except (KeyError, TypeError, ValueError):
             raise SettingsError(f"no space of parameters: {brief(dict(document))}") from None
 
@@ -236,6 +242,51 @@ class ParameterSpace:
 
         return self._fill(values, lambda parameter: parameter.central)
 
+    def supply(self, values: Configuration) -> dict[str, Value]:
+        """Return a configuration with the defaults of parameters that were added after it."""
+        supplied = dict(values)
+        for parameter in self.parameters:
+            missing = parameter.name not in values and parameter.exists(supplied)
+            if missing and parameter.is_supplied:
+                supplied[parameter.name] = parameter.central
+
+        return supplied
+
+    def fix(self, values: Mapping[str, Any]) -> ParameterSpace:
+        """Return the part of the space in which some parameters have one value.
+
+        Args:
+            values: Values by flat name, or as a tree.
+
+        Raises:
+            UnknownNameError: A name is no parameter.
+            UsageError: A value is outside its domain, or no configuration has all values.
+        """
+        flat = self.flat(values)
+        part = self.with_parameters(fix_parameters(self.parameters, flat), self.constraints)
+        part.fixed |= {name: part[name].central for name in flat}
+        try:
+            part._check_constraints()
+        except SettingsError as error:
+            shown = ", ".join(f"{name}={json_text(value)}" for name, value in part.fixed.items())
+            raise UsageError(f"no configuration has {shown}: {error}") from None
+
+        return part
+
+    def only(self, names: Iterable[str], values: Configuration | None = None) -> ParameterSpace:
+        """Return the part in which only some parameters vary, the others fixed.
+
+        Args:
+            names: Flat names, or names of groups.
+            values: Values of the others, such as a good configuration; those without one have their
+                central value.
+
+        Raises:
+            UnknownNameError: A name is no parameter and no group.
+            UsageError: As of `fix`.
+        """
+        return self.fix(values_of_others(self.parameters, names, {**(values or {}), **self.fixed}))
+
     def encode(self, configurations: Sequence[Configuration]) -> Codes:
         """Return the codes of n configurations: (n, D) float64, NaN where no parameter exists.
 
@@ -297,7 +348,7 @@ class ParameterSpace:
         Raises:
             SettingsError: No draw met the constraints.
         """
-        draw = partial(_draw_prior if prior else _draw, rng=rng)
+        draw = partial(draw_prior if prior else draw_uniformly, rng=rng)
         values: dict[str, Value] = {}
         for _ in range(_DRAWS):
             values = self._fill({}, draw)
@@ -320,7 +371,7 @@ class ParameterSpace:
         """
         values = self.existing(configuration)
         movable = [self[name] for name in values if self[name].domain.size > 1]
-        draw = partial(_draw, rng=rng)
+        draw = partial(draw_uniformly, rng=rng)
         for _ in range(_DRAWS if movable else 0):
             parameter = movable[int(rng.integers(len(movable)))]
             moved = parameter.domain.move(values[parameter.name], rng)
@@ -360,11 +411,7 @@ class ParameterSpace:
     @cached_property
     def has_expectations(self) -> bool:
         """Whether a parameter has a default or a prior."""
-        for parameter in self.parameters:
-            if parameter.default is not NO_DEFAULT or parameter.prior is not None:
-                return True
-
-        return False
+        return any(parameter.is_expected for parameter in self.parameters)
 
     def every(self) -> Iterator[dict[str, Value]]:
         """Yield every configuration once; all domains must be finite.
@@ -372,7 +419,7 @@ class ParameterSpace:
         The values of the last parameter change fastest.
         """
         seen: set[str] = set()
-        for values in _combinations(self.parameters):
+        for values in combinations(self.parameters):
             text = json_text(values)
             if text not in seen and self.allows(values):
                 seen.add(text)
@@ -394,7 +441,7 @@ class ParameterSpace:
         One parameter that a false constraint depends on is drawn again at a time. The draw stays if
         the constraints are no farther from true then, each relative to its distance at the start.
         """
-        draw = partial(_draw, rng=rng)
+        draw = partial(draw_uniformly, rng=rng)
         scales = [max(constraint.distance(values), 1e-9) for constraint in self.constraints]
 
         def distances(configuration: Configuration) -> list[float]:
@@ -408,7 +455,7 @@ class ParameterSpace:
                 return values
 
             constraint = self.constraints[broken[int(rng.integers(len(broken)))]]
-            names = sorted(self._readers_of(constraint) & values.keys())
+            names = sorted(names_behind(self._by_name, constraint) & values.keys())
             name = names[int(rng.integers(len(names)))]
             other = self._fill({**values, name: draw(self[name])}, draw)
             other_apart = distances(other)
@@ -419,75 +466,24 @@ class ParameterSpace:
         shown = ", ".join(repr(constraint.text) for constraint in self.constraints)
         raise SettingsError(f"no configuration was found that meets the constraints {shown}")
 
-    def _readers_of(self, expression: Expression) -> set[str]:
-        """Return the parameters that an expression depends on, through conditions too."""
-        reached: set[str] = set()
-        names = list(expression.names)
-        while names:
-            name = names.pop()
-            if name not in reached:
-                reached.add(name)
-                for condition in self._by_name[name].conditions:
-                    names += condition.names
-
-        return reached
-
     def _check_constraints(self) -> None:
         """Refuse constraints that no configuration meets."""
         rng = np.random.default_rng(0)
         for constraint in self.constraints:
-            if not self._can_hold(constraint, rng):
+            if not can_hold(self, constraint, rng):
                 raise ExpressionError(constraint.text, "no configuration meets it")
 
         self.sample(rng)
 
-    def _can_hold(self, constraint: Expression, rng: np.random.Generator) -> bool:
-        """Return whether a configuration is found in which a constraint is not false.
-
-        All combinations of the parameters that it depends on are tried where they are few, else
-        random ones and changes of these.
-        """
-        names = self._readers_of(constraint)
-        involved = [parameter for parameter in self.parameters if parameter.name in names]
-        combinations = math.prod(parameter.domain.size for parameter in involved)
-        if combinations <= _MOST_ENUMERATED:
-            return any(not constraint.forbids(values) for values in _combinations(involved))
-
-        only = ParameterSpace.__new__(ParameterSpace)
-        only.__dict__ |= {
-            "parameters": involved,
-            "constraints": (constraint,),
-            "_by_name": {parameter.name: parameter for parameter in involved},
-        }
-        try:
-            only.sample(rng)
-        except ExpressionError:
-            raise
-        except SettingsError:
-            return False
-
-        return True
-
-
-def _combinations(parameters: Sequence[Parameter]) -> Iterator[dict[str, Value]]:
-    """Yield all configurations of parameters with finite domains, some of them more than once."""
-    for values in product(*(parameter.domain.values() for parameter in parameters)):
-        configuration: dict[str, Value] = {}
-        for parameter, value in zip(parameters, values, strict=True):
-            if parameter.exists(configuration):
-                configuration[parameter.name] = value
-
-        yield configuration
-
-
-def _draw(parameter: Parameter, rng: np.random.Generator) -> Value:
-    return parameter.domain.sample(rng)
-
-
-def _draw_prior(parameter: Parameter, rng: np.random.Generator) -> Value:
-    """Draw from the prior of a parameter, uniformly where it has none."""
-    if parameter.prior is None:
-        return parameter.domain.sample(rng)
-
-    width = declaration.CONFIDENCES[parameter.prior.confidence]
-    return parameter.domain.sample_near(parameter.prior.value, width, rng)
+    def with_parameters(
+        self, parameters: tuple[Parameter, ...], constraints: tuple[Expression, ...]
+    ) -> ParameterSpace:
+        """Return a space of these parameters and constraints; nothing is checked."""
+        part = ParameterSpace.__new__(ParameterSpace)
+        part.declared = self.declared
+        part.parameters = parameters
+        part.constraints = constraints
+        part.model = self.model
+        part.fixed = dict(self.fixed)
+        part._by_name = {parameter.name: parameter for parameter in parameters}
+        return part

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
 
 from archive.errors import UsageError
 from archive.searches.events import Listener, ignore
@@ -50,6 +51,8 @@ def search(
     recipe: str | None = None,
     objectives: str | Sequence[str] = (),
     constraints: str | Sequence[str] = (),
+    fix: Mapping[str, Any] = MappingProxyType({}),
+    only: str | Sequence[str] = (),
     direction: Direction | None = None,
     budget: int | None = None,
     seed: int | None = None,
@@ -90,6 +93,9 @@ def search(
         recipe: Recipe that trains the networks; the study's, else `default`.
         objectives: Metrics to optimise, `METRIC[:minimise|maximise]`; the study's, else the task's.
         constraints: Bounds on metrics and costs, `"params<=0.3M"`.
+        fix: Values of parameters that are not searched: `{"width": 64}`.
+        only: Names of the only parameters that are searched. The others have the values of the
+            study's best configuration, or without one their defaults.
         direction: Direction of the only objective, where its name does not tell.
         budget: Total number of evaluations, also of earlier calls; the study's, else 20.
         seed: Random seed; the study's, else 0.
@@ -143,6 +149,8 @@ def search(
         reduction=reduction,
         objectives=_texts(objectives),
         constraints=_texts(constraints),
+        fix=dict(fix),
+        only=_texts(only),
     )
     limits = (stall_seconds, trial_seconds, scratch_bytes, memory_bytes)
     run = RunOptions(

@@ -5,14 +5,14 @@ Objectives are written `NAME[:minimise|maximise]`, constraints `NAME<=NUMBER`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from archive.constraints import parse as parse_constraint
 from archive.errors import UnknownNameError, UsageError
-from archive.objectives import direction_of, parse
+from archive.searches.quantities import resolve_constraints, resolve_objectives
 from archive.store.protocol_names import DEFAULT_RECIPE, ProtocolName, check_word
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ class SearchOptions:
         reduction: One of this many trainings continues at each rung.
         objectives: Texts of all objectives, `METRIC[:minimise|maximise]`.
         constraints: Texts of all constraints, `METRIC<=NUMBER`.
+        fix: Values of parameters that are not searched, by name.
+        only: Names of the parameters that are searched; empty for all.
     """
 
     agent: str | None = None
@@ -67,6 +69,8 @@ class SearchOptions:
     reduction: int | None = None
     objectives: tuple[str, ...] = ()
     constraints: tuple[str, ...] = ()
+    fix: Mapping[str, Any] = field(default_factory=dict)
+    only: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,8 @@ class SearchRequest:
         protocol: Its training protocol.
         agent: Its search agent, over the networks that meet the constraints on known costs.
         costs: Known costs of its networks, where objectives or constraints may need them.
+        fixed: Values by name of the parameters that the search does not vary.
+        fixed_at: Where these values come from, in words.
     """
 
     study: Study
@@ -86,6 +92,8 @@ class SearchRequest:
     protocol: TrainingProtocol | TabularProtocol
     agent: Agent
     costs: KnownCosts
+    fixed: Mapping[str, Any]
+    fixed_at: str = "as given"
 
 
 def agent_of(study: Study | None) -> str:
@@ -95,7 +103,10 @@ def agent_of(study: Study | None) -> str:
 
 
 def request_of(
-    options: SearchOptions, stored: Study | None = None, access: FileAccess | None = None
+    options: SearchOptions,
+    stored: Study | None = None,
+    access: FileAccess | None = None,
+    base: Mapping[str, Any] = MappingProxyType({}),
 ) -> SearchRequest:
     """Complete the options of a search, and fetch the data that it needs.
 
@@ -108,6 +119,7 @@ def request_of(
             out.
         access: Files that may be opened when the study names them, and not the user; None means
             any.
+        base: Values by name of the parameters that `only` leaves out.
 
     Raises:
         UnknownNameError: There is no such agent, task, protocol, space, objective or quantity.
@@ -119,6 +131,7 @@ def request_of(
         StudyConflictError: There are constraints, and options that contradict the stored study.
     """
     from archive.constraints import NO_COSTS
+    from archive.spaces.parameters import part_of
     from archive.store.records import Study
     from archive.store.studies.creation import check_same
     from archive.trainer.tasks import known_costs, registry
@@ -131,6 +144,8 @@ def request_of(
     home = None if access is None or access.record is None else access.record.parent
     space = _space(options.space, task, defaults, home)
     protocol = _protocol(options, task, space.name, defaults)
+    _check_trained(space, task, protocol)
+    part = part_of(space, options.fix, options.only, base) if options.fix or options.only else space
     if stored is None or stored.task == task.name:
         registry.prepare(task, protocol)
 
@@ -162,8 +177,9 @@ def request_of(
         # Before networks that meet the constraints are looked for, which may take seconds.
         check_same(study, stored)
 
-    feasible = _feasible(space, constraints, costs)
-    return SearchRequest(study, task, protocol, agent.make(feasible), costs)
+    feasible = _feasible(part, constraints, costs)
+    fixed = part.config.get("fixed", {})
+    return SearchRequest(study, task, protocol, agent.make(feasible), costs, fixed)
 
 
 def _agent(options: SearchOptions, stored: Study | None) -> ConfiguredAgent:
@@ -299,8 +315,12 @@ def _space(
     from archive import spaces
     from archive.parameters import files
     from archive.spaces import stored_spaces
+    from archive.store.studies.creation import PARAMETERS
 
     if name is None and stored is not None:
+        if stored.space == PARAMETERS:
+            return stored_spaces.of_record(stored.space, stored.space_config, home)
+
         stored_spaces.check_known(stored.space)
         name = stored.space
 
@@ -313,6 +333,40 @@ def _space(
 
     # The limits of the space are the study's, which may differ from the task's.
     return stored_spaces.of_record(stored.space, stored.space_config, home)
+
+
+def _check_trained(
+    space: Space, task: Task | TabularTask, protocol: TrainingProtocol | TabularProtocol
+) -> None:
+    """Refuse parameters that nothing trains: before a study is made and trainers start.
+
+    Raises:
+        UsageError: The built-in training or a table would have to train them.
+    """
+    from archive.spaces.parameters import Parameters
+    from archive.store.studies.creation import PARAMETERS
+    from archive.trainer.nn import builders
+    from archive.trainer.tasks.tabular import TabularTask
+
+    if not isinstance(space, Parameters) or space.parameters.model is not None:
+        return
+
+    if isinstance(task, TabularTask):
+        if PARAMETERS not in task.spaces:
+            raise UsageError(
+                f"a table of networks of the space {task.spaces[0]} answers the task "
+                f"{task.name!r}, and no parameters: leave out --space"
+            )
+
+        return
+
+    recipe = ProtocolName.parse(protocol.name).recipe or DEFAULT_RECIPE
+    if recipe == DEFAULT_RECIPE and PARAMETERS not in builders.names():
+        raise UsageError(
+            "the built-in training makes no network of parameters: name a recipe that does, "
+            "--recipe NAME (archive recipes lists yours, and archive init writes one), or give the "
+            "space a model"
+        )
 
 
 def _rungs(
@@ -369,150 +423,3 @@ def _rungs(
         return {"rungs": Rungs.geometric(protocol.epochs, numbers[0], factor).as_config()}
 
     return {"rungs": Rungs.below(protocol.epochs, numbers, factor).as_config()}
-
-
-def resolve_objectives(
-    options: SearchOptions, task: Task | TabularTask, stored: Study | None
-) -> tuple[SearchOptions, tuple[Objective, ...]]:
-    """Return the options with the first objective as the only one, and the further objectives.
-
-    The first objective is the value of an evaluation, so that the first one that is learnt comes
-    first.
-
-    Args:
-        options: The options of the search.
-        task: The task of the search.
-        stored: The study that the options name, where it exists with this task.
-
-    Raises:
-        UnknownNameError: The task has no such objective.
-        UsageError: An objective or its direction is missing or invalid, or an option is for one
-            objective only.
-    """
-    if len(options.objectives) < 2:
-        further = () if stored is None or options.objectives else stored.further
-        options = _single(options)
-    else:
-        first, *others = _several(options, task, stored)
-        further = tuple(others)
-        options = replace(options, objective=first.name, direction=first.direction)
-
-    if further and (options.rungs is not None or options.reduction is not None):
-        raise UsageError(
-            "--rungs pauses trainings by one objective: leave it out in a search with several"
-        )
-
-    return options, further
-
-
-def _single(options: SearchOptions) -> SearchOptions:
-    """Return the options with the direction that the text or the name of the only objective has."""
-    if not options.objectives:
-        return options
-
-    text = options.objectives[0]
-    name, separator, _ = text.partition(":")
-    if not separator:
-        return replace(options, objective=name, direction=options.direction or direction_of(name))
-
-    objective = parse(text)
-    if options.direction not in (None, objective.direction):
-        raise UsageError(
-            f"--objective {text} has another direction than --direction {options.direction}"
-        )
-
-    return replace(options, objective=objective.name, direction=objective.direction)
-
-
-def _several(
-    options: SearchOptions, task: Task | TabularTask, stored: Study | None
-) -> list[Objective]:
-    """Return the objectives of the options, learnt ones first."""
-    if options.direction is not None:
-        raise UsageError(
-            "--direction is for one objective: with several, write NAME:minimise or NAME:maximise"
-        )
-
-    computed, measured, complete = quantities(options, task, stored)
-    declared: Mapping[str, Direction] = {task.objective: task.direction}
-    # A recipe may report any metric: its name needs a direction, and no name to choose from.
-    names = [*measured, *computed] if complete else []
-    objectives = [parse(text, declared, names) for text in options.objectives]
-    _check_names(task, "objective", [objective.name for objective in objectives], names)
-    for objective in objectives:
-        if objective.name == task.objective and objective.direction != task.direction:
-            raise UsageError(
-                f"the task {task.name!r} has the direction {task.direction}, got "
-                f"{objective.direction}"
-            )
-
-    for objective in objectives:
-        if objective.name not in (*computed, *_COSTS):
-            return [objective, *(other for other in objectives if other is not objective)]
-
-    raise UsageError(
-        f"one objective must be of the training, such as {task.objective}: "
-        f"all of {', '.join(objective.name for objective in objectives)} are costs of the network"
-    )
-
-
-def _check_names(
-    task: Task | TabularTask, kind: str, requested: Sequence[str], names: Sequence[str]
-) -> None:
-    """Check that a task has the requested quantities; an empty list of names allows any.
-
-    Raises:
-        UnknownNameError: It has no such quantity.
-    """
-    for name in requested:
-        if names and name not in names:
-            raise UnknownNameError(kind, name, names, owner=f"the task {task.name}")
-
-
-def resolve_constraints(
-    options: SearchOptions, task: Task | TabularTask, stored: Study | None
-) -> tuple[Constraint, ...]:
-    """Return the constraints of the options; the constraints of the study where they name none.
-
-    Args:
-        options: The options of the search.
-        task: The task of the search.
-        stored: The study that the options name, where it exists with this task.
-
-    Raises:
-        UnknownNameError: The task has no such quantity.
-        UsageError: A constraint is no comparison with a number.
-    """
-    if not options.constraints:
-        return () if stored is None else stored.constraints
-
-    constraints = tuple(parse_constraint(text) for text in options.constraints)
-    computed, measured, complete = quantities(options, task, stored)
-    names = [*measured, *computed] if complete else []
-    _check_names(task, "quantity", [constraint.name for constraint in constraints], names)
-    return constraints
-
-
-_COSTS = ("params", "flops", "latency_ms", "peak_memory_bytes")
-"""Costs that trainers measure and that can be objectives; a recipe may report others."""
-
-
-def quantities(
-    options: SearchOptions, task: Task | TabularTask, stored: Study | None
-) -> tuple[list[str], list[str], bool]:
-    """Return the names of known costs and of other metrics, and whether results have no others."""
-    from archive.trainer.tasks import known_costs
-    from archive.trainer.tasks.tabular import TabularTask
-
-    name = options.protocol or (None if stored is None else stored.protocol)
-    if isinstance(task, TabularTask):
-        costs = known_costs.of_task(task, task.protocol(options.protocol).name)
-        return [*costs], [task.objective], True
-
-    recipe = options.recipe or (DEFAULT_RECIPE if name is None else ProtocolName.parse(name).recipe)
-    metrics = dict.fromkeys([task.objective, "valid_loss", "train_loss", f"test_{task.metric}"])
-    if recipe != DEFAULT_RECIPE:
-        return [], [*metrics, *_COSTS], False
-
-    measured = [cost for cost in _COSTS if cost not in known_costs.BUILT]
-    return [*known_costs.BUILT], [*metrics, *measured], True

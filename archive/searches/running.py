@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING, Literal
 
@@ -20,6 +20,7 @@ from archive.errors import SearchError, SettingsError, StudyConflictError, Usage
 from archive.searches.events import (
     Listener,
     NothingToDo,
+    Notice,
     SearchEnded,
     SearchProgress,
     Stopping,
@@ -149,6 +150,9 @@ class Search:
         if request is None:
             request = _request_of_named(archive, self.options)
 
+        if self.options.only:
+            request = _at_incumbent(archive, self.options, request)
+
         if self.run.trainers:
             _check_recipe(archive, request, launcher)
 
@@ -197,6 +201,9 @@ class Search:
         counts = archive.studies.counts(study.name)
         evaluations = count_evaluated(counts)
         self.notify(_describe_opening(archive, study, request, evaluations))
+        if request.fixed:
+            self.notify(Notice(_describe_fixed(request)))
+
         pending = counts[State.WAITING] + counts[State.RUNNING]
         left = evaluations < study.budget or pending > 0
         trainers = SearchTrainers(
@@ -281,6 +288,37 @@ def _request_of_named(archive: Archive, options: SearchOptions) -> SearchRequest
 
     access = FileAccess.of(archive.connection.settings.home)
     return request_of(options, archive.studies.find(options.study or ""), access)
+
+
+def _at_incumbent(
+    archive: Archive, options: SearchOptions, request: SearchRequest
+) -> SearchRequest:
+    """Return a search of some parameters with the others at the best configuration so far.
+
+    Without one, the others are at their defaults.
+    """
+    from archive.spaces import stored_spaces
+    from archive.trainer.tasks.file_access import FileAccess
+
+    study = archive.studies.find(request.study.name)
+    best = None if study is None else archive.studies.snapshot(study.name).incumbent
+    if study is None or best is None:
+        return replace(request, fixed_at="at the defaults")
+
+    home = archive.connection.settings.home
+    # A file may have more parameters than the study had when the configuration was evaluated.
+    space = stored_spaces.of_record(request.study.space, request.study.space_config, home)
+    values = space.named(archive.architectures.get(best.architecture_key))
+    again = request_of(options, study, FileAccess.of(home), values)
+    return replace(again, fixed_at=f"as in the best configuration so far, {best.id}")
+
+
+def _describe_fixed(request: SearchRequest) -> str:
+    values = []
+    for name, value in request.fixed.items():
+        values.append(f"{name}={json.dumps(value)}")
+
+    return f"not searched, {request.fixed_at}: {', '.join(values)}"
 
 
 def _check_recipe(archive: Archive, request: SearchRequest, launcher: Launcher) -> None:

@@ -55,6 +55,8 @@ class Space(ABC):
     """
 
     name: str
+    adopts = False
+    """Whether `adopt` may return another network."""
 
     @property
     @abstractmethod

@@ -81,6 +81,7 @@ class ConstrainedSpace(Space):
         self, space: Space, constraints: Sequence[Constraint], costs: Mapping[str, KnownCost]
     ) -> None:
         self.name = space.name
+        self.adopts = space.adopts
         self.whole = space
         self.constraints = tuple(constraints)
         self._costs = dict(costs)

@@ -7,7 +7,10 @@ them. A network is the graph of one configuration
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from types import MappingProxyType
 from typing import Any, final
 
 import numpy as np
@@ -16,6 +19,7 @@ from archive.architecture.graph import Architecture
 from archive.architecture.parameter_operations import NAME, configuration_of, network_of
 from archive.errors import InvalidArchitectureError, UsageError
 from archive.parameters.domains import json_text
+from archive.parameters.leaves import Parameter
 from archive.parameters.parameter_space import ParameterSpace
 from archive.spaces.base import Mutation, Space, check_space, draw_distinct, refuse_settings
 from archive.spaces.decisions import ABSENT, Decision, Decisions, Vector
@@ -48,6 +52,7 @@ class Parameters(Space):
         constraints: Texts that must not be false in a configuration.
         model: Reference of the function that builds a configuration's network; None for none.
         example: Shapes of its inputs (`archive.parameters.model`).
+        fixed: Values by flat name, to search a part of the space (`ParameterSpace.fix`).
         **config: Refused.
 
     Attributes:
@@ -59,6 +64,7 @@ class Parameters(Space):
     """
 
     name = NAME
+    adopts = True
 
     def __init__(
         self,
@@ -66,6 +72,7 @@ class Parameters(Space):
         constraints: Sequence[str] = (),
         model: str | None = None,
         example: Any = None,
+        fixed: Mapping[str, Any] | None = None,
         **config: Any,
     ) -> None:
         """Read the settings."""
@@ -78,6 +85,7 @@ class Parameters(Space):
                 "constraints": constraints,
                 "model": model,
                 "example": example,
+                "fixed": fixed,
             }
             self.parameters = ParameterSpace.from_json(document)
 
@@ -89,12 +97,14 @@ class Parameters(Space):
     def named(self, architecture: Architecture) -> dict[str, Any]:
         """Return the values of a configuration by flat name, in the order of the space.
 
+        Parameters that the space got after the configuration was recorded have their defaults.
+
         Raises:
             InvalidArchitectureError: The architecture is no member.
         """
         check_space(self.name, architecture)
         try:
-            return self.parameters.check(configuration_of(architecture))
+            return self.parameters.check(self.parameters.supply(configuration_of(architecture)))
         except InvalidArchitectureError:
             raise
         except UsageError as error:
@@ -114,7 +124,8 @@ class Parameters(Space):
             InvalidArchitectureError: The values are no configuration of the space.
         """
         try:
-            return self.network_of(self.parameters.check(self.parameters.flat(names)))
+            values = self.parameters.supply(self.parameters.flat(names))
+            return self.network_of(self.parameters.check(values))
         except UsageError as error:
             raise InvalidArchitectureError(str(error)) from None
 
@@ -126,6 +137,16 @@ class Parameters(Space):
             UsageError: A value is outside the domain of its parameter.
         """
         return self.parameters.complete(self.parameters.flat(names))
+
+    def adopt(self, architecture: Architecture) -> Architecture | None:
+        """See `Space.adopt`: completed by defaults, and None outside a part of the space."""
+        try:
+            values = self.named(architecture)
+        except InvalidArchitectureError:
+            return None if self.parameters.fixed else architecture
+
+        complete = len(values) == len(architecture.layers) - 2
+        return architecture if complete else self.network_of(values)
 
     def network_of(self, configuration: Mapping[str, Any]) -> Architecture:
         """Return the network of a checked configuration by flat name."""
@@ -192,6 +213,56 @@ class Parameters(Space):
         """Return the parameters as decisions; None if one has more than 64 values."""
         sizes = [parameter.domain.size for parameter in self.parameters.parameters]
         return ParameterDecisions(self) if max(sizes) <= _MOST_CHOICES else None
+
+
+def part_of(
+    space: Space,
+    fixed: Mapping[str, Any],
+    only: Sequence[str] = (),
+    base: Mapping[str, Any] = MappingProxyType({}),
+) -> Parameters:
+    """Return the part of a space with some values fixed and some parameters searched.
+
+    Args:
+        space: A space of parameters.
+        fixed: Values by name. A text stands for the JSON value that it spells if the parameter
+            has that value, as in `width=64`.
+        only: Names of the searched parameters or groups; empty for all that are not fixed.
+        base: Values of the others by flat name; without one, a parameter has its default.
+
+    Raises:
+        UnknownNameError: A name is no parameter.
+        UsageError: The space has no parameters, a value is outside its domain, or no configuration
+            has all values.
+    """
+    if not isinstance(space, Parameters):
+        raise UsageError(
+            "a part of a space is searched where it consists of parameters (--space space.toml), "
+            f"got the space {space.name}"
+        )
+
+    values = {}
+    for name, value in space.parameters.flat(fixed).items():
+        values[name] = _spelled(space.parameters[name], value)
+
+    part = space.parameters.fix(values)
+    if only:
+        part = part.only(only, base)
+
+    return Parameters(part)
+
+
+def _spelled(parameter: Parameter, value: Any) -> Any:
+    """Return the value that a text spells, or the text where it is one itself."""
+    if not isinstance(value, str):
+        return value
+
+    with suppress(ValueError, UsageError):
+        read = json.loads(value)
+        parameter.check(read)
+        return read
+
+    return value
 
 
 @final

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +15,7 @@ from archive.cli.parameters import Count, listed, settings_of
 from archive.cli.render import json_option, print_json, print_line
 from archive.cli.study.best import interval, print_pareto
 from archive.cli.trainer.options import limit_options, observe_option, proxies_option
+from archive.errors import UsageError
 from archive.searches.request import agent_of
 from archive.searches.results import unmet_line
 from archive.values import counted
@@ -82,7 +83,20 @@ if TYPE_CHECKING:
     "space_name",
     type=SPACE,
     show_default="the study's, else the task's first",
-    help="Search space (archive spaces).",
+    help="Search space: a name (archive spaces), or a file of parameters: space.toml, space.py:NAME.",
+)
+@click.option(
+    "--fix",
+    "fixed",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Keep a parameter of the space at one value. Repeat it for several.",
+)
+@click.option(
+    "--only",
+    metavar="NAME[,NAME…]",
+    help="Search these parameters alone, the others as in the study's best configuration, or at "
+    "their defaults.",
 )
 @click.option(
     "--study",
@@ -169,6 +183,8 @@ def search(
     constraints: tuple[str, ...],
     direction: Direction | None,
     space_name: str | None,
+    fixed: tuple[str, ...],
+    only: str | None,
     study_name: str | None,
     budget: int | None,
     batch: int | None,
@@ -229,6 +245,8 @@ def search(
             recipe=recipe,
             objectives=objectives,
             constraints=constraints,
+            fix=_values(fixed),
+            only=listed("--only", "names of parameters", only) or (),
             direction=direction,
             budget=budget,
             seed=seed,
@@ -257,7 +275,26 @@ def search(
         ctx.exit(ExitCode.NOTHING_SUCCEEDED)
 
 
+def _values(texts: Sequence[str]) -> dict[str, str]:
+    """Return the values of `--fix` by name.
+
+    Raises:
+        UsageError: A text is no pair, or a name is given twice.
+    """
+    values: dict[str, str] = {}
+    for text in texts:
+        name, separator, value = text.partition("=")
+        if not separator or not name.strip() or name.strip() in values:
+            raise UsageError(f"--fix takes NAME=VALUE, once for each parameter, got {text!r}")
+
+        values[name.strip()] = value.strip()
+
+    return values
+
+
 PASSING = (
+    "fixed",
+    "only",
     "batch",
     "trainers",
     "engine",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, LiteralString
 
 from archive import constraints, objectives
 from archive.database.statements import revised
-from archive.errors import StudyConflictError, UsageError
+from archive.errors import SettingsError, StudyConflictError, UsageError
 from archive.store.properties import space_id, task_id, to_json
 from archive.store.records import Study
 from archive.values import check_length
@@ -68,6 +68,16 @@ SET t.direction = coalesce(t.direction, row.direction)
 MERGE (space:Space {id: row.space_id}) ON CREATE SET space.name = row.space, space.config = row.space_config
 CREATE (s)-[:ON]->(t)
 CREATE (s)-[:IN]->(space)
+"""
+
+
+GROW = f"""
+MATCH (s:Study {{name: $name}})-[old:IN]->(:Space {{id: $before}})
+MERGE (space:Space {{id: $space_id}})
+ON CREATE SET space.name = $space, space.config = $space_config
+DELETE old
+CREATE (s)-[:IN]->(space)
+SET {revised("s")}
 """
 
 
@@ -169,12 +179,26 @@ def create(tx: ManagedTransaction, study: Study) -> None:
     tx.run(PLACE, rows=[_place(study)]).consume()
 
 
+def has_grown(requested: Study, stored: Study) -> bool:
+    """Return whether a study is requested with more parameters or values than it has."""
+    return stored.space == PARAMETERS and to_json(requested.space_config) != to_json(
+        stored.space_config
+    )
+
+
+def grow(tx: ManagedTransaction, requested: Study, stored: Study) -> None:
+    """Give a stored study the space of a requested one, which `check_same` has passed."""
+    before = space_id(stored.space, to_json(stored.space_config))
+    tx.run(GROW, before=before, **_place(requested)).consume()
+
+
 def check_same(requested: Study, stored: Study) -> None:
     """Check that a stored study agrees with a requested one of the same name.
 
     Raises:
         StudyConflictError: It has another task, protocol, space, objective or direction, other
-            further objectives or constraints, or other settings of its space.
+            further objectives or constraints, or other settings of its space. Parameters may have
+            grown (`archive.parameters.growth`).
     """
     for attribute in fields(Study):
         if attribute.name not in ("task", "protocol", "space", "objective", "direction"):
@@ -201,7 +225,12 @@ def check_same(requested: Study, stored: Study) -> None:
             f"study {requested.name!r} exists with the constraints {old}, got {new}: choose another name for the study"
         )
 
-    if to_json(requested.space_config) != to_json(stored.space_config):
+    if to_json(requested.space_config) == to_json(stored.space_config):
+        return
+
+    if stored.space == PARAMETERS:
+        _check_growth(requested, stored)
+    else:
         _check_same_settings(requested.name, _settings(stored), _settings(requested))
 
 
@@ -243,6 +272,24 @@ def _place(study: Study) -> dict[str, Any]:
         "space": study.space,
         "space_config": config,
     }
+
+
+PARAMETERS = "parameters"
+"""Name of the space of parameters (`archive.spaces.parameters`)."""
+
+
+def _check_growth(requested: Study, stored: Study) -> None:
+    from archive.parameters.growth import check_growth
+    from archive.parameters.parameter_space import ParameterSpace
+
+    try:
+        before = ParameterSpace.from_json(stored.space_config)
+        check_growth(before, ParameterSpace.from_json(requested.space_config))
+    except SettingsError as error:
+        raise StudyConflictError(
+            f"study {requested.name!r} exists with other parameters: {error}; choose another name "
+            "for the study"
+        ) from None
 
 
 def _check_same_settings(

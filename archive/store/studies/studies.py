@@ -95,7 +95,8 @@ class Studies:
     def create(self, study: Study) -> Study:
         """Store a study unless one of its name exists, and return the stored one.
 
-        An existing study keeps its budget, seed and configuration.
+        An existing study keeps its budget, seed and configuration. Its parameters may grow
+        (`archive.parameters.growth`).
 
         Raises:
             StudyConflictError: It exists with another task, protocol, space, objective or
@@ -110,6 +111,10 @@ class Studies:
 
         stored = self.get(study.name)
         creation.check_same(study, stored)
+        if creation.has_grown(study, stored):
+            self._connection.write(partial(creation.grow, requested=study, stored=stored))
+            return self.get(study.name)
+
         return stored
 
     def get(self, name: str) -> Study:

@@ -102,3 +102,44 @@ def test_networks_without_names_take_no_values(archive):
 
     with pytest.raises(UsageError, match="got both, lr"):
         study.enqueue("|nor_conv_3x3~0|+|none~0|none~1|+|none~0|none~1|none~2|", lr=0.1)
+
+
+def test_a_grown_space_keeps_its_history(archive):
+    first = agents.study(archive, "grows", space.Space(depth=space.integer(1, 4), act=["relu"]))
+    for value, trial in enumerate(first.ask("random", 3)):
+        first.tell(trial, value / 10)
+
+    grown = space.Space(
+        depth=space.integer(1, 6),
+        act=["relu", "gelu"],
+        dropout=space.real(0, 0.5, default=0.0),
+    )
+    again = agents.study(archive, "grows", grown)
+    assert len(again.evaluations()) == 3
+    assert again.space.parameters == grown
+    assert archive.studies.get("grows").space_config == again.space.config
+    best = archive.architectures.get(again.best().architecture.key)
+    assert again.space.named(best)["dropout"] == 0.0
+    for trial in again.ask("evolution", 4):
+        assert "dropout" in trial.parameters
+        again.tell(trial, 0.5)
+
+    known = {tuple(again.space.named(seen.architecture).items()) for seen in again.evaluations()}
+    assert len(known) == 7
+    # Opened without a space, and by an older file.
+    assert agents.study(archive, "grows").space.parameters == grown
+    with pytest.raises(StudyConflictError, match="depth has narrower bounds: 1 to 6, got 1 to 4"):
+        agents.study(archive, "grows", first.space)
+
+
+def test_a_part_of_a_space_is_searched(archive):
+    study = agents.study(archive, "part", SEARCH)
+    (trial,) = study.ask("random")
+    study.tell(trial, 0.1)
+    from archive.agents import get
+    from archive.spaces.parameters import part_of
+
+    part = part_of(study.space, {"width": "64"}, ["lr"], {"depth": 2})
+    agent = get("evolution", part)
+    assert part.parameters.fixed["width"] == 64
+    assert agent.space == part

@@ -1,0 +1,130 @@
+"""Growth of a space: what a study's space may become without losing its history.
+
+| change                                                 | allowed                                    |
+|--------------------------------------------------------|--------------------------------------------|
+| wider bounds, a finer step that keeps the old values   | yes                                        |
+| new options, the old ones in their order               | yes                                        |
+| a constant that becomes searched                       | yes, if its value remains one              |
+| a new parameter with a default                         | yes: earlier results have the default      |
+| further repetitions of a group                         | yes: earlier results do not have them      |
+| a parameter that is missing, narrower or conditional   | no                                         |
+| another scale, default or prior of a parameter         | no                                         |
+| other constraints, another model                       | no                                         |
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from archive.errors import SettingsError, UsageError
+from archive.parameters.declaration import NO_DEFAULT
+from archive.parameters.domains import Choice, Constant, Domain, json_text
+from archive.parameters.leaves import DeclarationError, Parameter
+from archive.parameters.parameter_space import ParameterSpace
+from archive.parameters.ranges import Integer, Real
+
+
+def check_growth(old: ParameterSpace, new: ParameterSpace) -> None:
+    """Check that every configuration of a space is one of another, where defaults complete it.
+
+    Raises:
+        DeclarationError: It is not; the message names the first parameter that differs.
+        SettingsError: The constraints differ.
+    """
+    for parameter in old.parameters:
+        if parameter.name not in new.names:
+            raise DeclarationError(parameter.name, f"the parameter {parameter.name} is missing")
+
+        fault = _change_of(parameter, new[parameter.name])
+        if fault:
+            raise DeclarationError(parameter.name, f"{parameter.name} {fault}")
+
+    repeated = {_pattern(parameter) for parameter in old.parameters}
+    for parameter in new.parameters:
+        is_added = parameter.name not in old.names
+        if is_added and not parameter.is_supplied and _pattern(parameter) not in repeated:
+            raise DeclarationError(
+                parameter.name,
+                f"the new parameter {parameter.name} needs a default, its value in earlier results",
+            )
+
+    if old.model != new.model:
+        raise SettingsError("the model or its example is another one")
+
+    before = sorted(constraint.text for constraint in old.constraints)
+    after = sorted(constraint.text for constraint in new.constraints)
+    if before != after:
+        differing = sorted(set(before) ^ set(after)) or after
+        raise SettingsError(f"the constraint {differing[0]!r} is new or missing")
+
+
+def _pattern(parameter: Parameter) -> tuple[str | int, ...]:
+    """Return the path of a parameter without the number of its repetition."""
+    return tuple(0 if isinstance(step, int) else step for step in parameter.path)
+
+
+def _change_of(old: Parameter, new: Parameter) -> str | None:
+    """Return what a growing space must not change of a parameter; None if it may."""
+    if [condition.text for condition in old.conditions] != [
+        condition.text for condition in new.conditions
+    ]:
+        return "has another condition"
+
+    if isinstance(old.domain, Constant):
+        return _change_of_constant(old.domain, new.domain)
+
+    if json_text(_expectation(old)) != json_text(_expectation(new)):
+        return "has another default or prior"
+
+    return _change_of_domain(old.domain, new.domain)
+
+
+def _expectation(parameter: Parameter) -> list[Any]:
+    default = None if parameter.default is NO_DEFAULT else [parameter.default]
+    prior = parameter.prior
+    return [default, None if prior is None else [prior.value, prior.confidence]]
+
+
+def _change_of_constant(old: Constant, new: Domain) -> str | None:
+    try:
+        new.check(old.value)
+    except UsageError:
+        return f"no longer has the value {json_text(old.value)}"
+
+    return None
+
+
+def _change_of_domain(old: Domain, new: Domain) -> str | None:
+    if isinstance(old, Choice) and isinstance(new, Choice):
+        return _change_of_options(old, new)
+
+    if isinstance(old, Integer) and isinstance(new, Integer):
+        kept = old.step % new.step == 0 and (old.low - new.low) % new.step == 0
+        if not kept:
+            return f"has other steps: {old.step} from {old.low}, got {new.step} from {new.low}"
+    elif not isinstance(old, Real) or not isinstance(new, Real):
+        return f"is of another kind: {old.kind}, got {new.kind}"
+
+    if old.log != new.log:
+        return "has another scale: log differs"
+
+    if new.low > old.low or new.high < old.high:
+        return f"has narrower bounds: {old.low:g} to {old.high:g}, got {new.low:g} to {new.high:g}"
+
+    return None
+
+
+def _change_of_options(old: Choice, new: Choice) -> str | None:
+    if old.ordered != new.ordered:
+        return "is no longer ordered" if old.ordered else "is ordered now"
+
+    positions = [new.position(option) for option in old.options]
+    for option, position in zip(old.options, positions, strict=True):
+        if position is None:
+            return f"no longer has the option {json_text(option)}"
+
+    known = [position for position in positions if position is not None]
+    if old.ordered and known != sorted(known):
+        return "has its options in another order"
+
+    return None
