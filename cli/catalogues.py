@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -10,13 +12,22 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from archive.cli.names import AGENT
-from archive.cli.render import json_option, print_fields, print_json, print_message, print_table
-from archive.errors import SettingsError
+from archive.cli.render import (
+    json_option,
+    print_fields,
+    print_json,
+    print_line,
+    print_message,
+    print_table,
+)
+from archive.errors import SettingsError, UsageError
 from archive.registry import Registry
 from archive.values import read_summary
 
 if TYPE_CHECKING:
     from archive.kernels.base import Distance
+    from archive.parameters.domains import Domain
+    from archive.parameters.leaves import Parameter
     from archive.spaces.base import Space
 
 T = TypeVar("T")
@@ -103,6 +114,41 @@ class SpaceList:
 
 
 @dataclass(frozen=True)
+class ParameterItem:
+    """A parameter of a space.
+
+    Attributes:
+        parameter: Its flat name.
+        kind: `integer`, `real`, `choice` or `constant`.
+        values: Its values, in words.
+        when: Condition without which it does not exist; empty for none.
+        default: Its default; null where it has none.
+    """
+
+    parameter: str
+    kind: str
+    values: str
+    when: str
+    default: Any
+
+
+@dataclass(frozen=True)
+class ParameterList:
+    """The parameters of a space in a file.
+
+    Attributes:
+        parameters: The parameters, groups flattened.
+        constraints: What every configuration meets.
+        combinations: Product of the numbers of values, at least the number of configurations;
+            null with a real parameter.
+    """
+
+    parameters: list[ParameterItem]
+    constraints: list[str]
+    combinations: int | None
+
+
+@dataclass(frozen=True)
 class KernelItem:
     """A kernel.
 
@@ -171,12 +217,17 @@ def _show_agent(name: str, as_json: bool) -> None:
 
 
 @click.command()
+@click.argument("file", required=False)
 @json_option
-def spaces(as_json: bool) -> None:
+def spaces(file: str | None, as_json: bool) -> None:
     """List the search spaces: their networks, whether these are cells, their operations and
-    settings.
+    settings. Or check FILE, a space of parameters, and list these: space.toml, space.py:NAME.
     """
     from archive import spaces as registry
+
+    if file is not None:
+        _show_parameters(file, as_json)
+        return
 
     report_unused(registry.registry)
     items = [_space_item(space) for space in load_each(registry.names(), registry.get)]
@@ -193,6 +244,67 @@ def spaces(as_json: bool) -> None:
         rows.append((item.space, item.summary, item.cells, operations, _cell(item.settings)))
 
     print_table(("space", "summary", "cells", "operations", "settings"), rows)
+
+
+def _show_parameters(file: str, as_json: bool) -> None:
+    from archive.parameters import files
+
+    if not files.is_file(file):
+        raise UsageError(f"archive spaces takes a file, space.toml or space.py:NAME, got {file!r}")
+
+    space = files.load(file)
+    items = list(map(_parameter_item, space.parameters))
+    constraints = [constraint.text for constraint in space.constraints]
+    combinations = None if math.isinf(space.size) else int(space.size)
+    if as_json:
+        print_json(ParameterList(items, constraints, combinations))
+        return
+
+    rows = []
+    for item in items:
+        expected = "" if item.default is None else json.dumps(item.default)
+        rows.append((item.parameter, item.kind, item.values, item.when, expected))
+
+    print_table(("parameter", "kind", "values", "when", "default"), rows)
+    for constraint in constraints:
+        print_line(f"constraint      {constraint}")
+
+    number = "unlimited" if combinations is None else f"at most {combinations:,}"
+    print_line(f"configurations  {number}")
+
+
+def _parameter_item(parameter: Parameter) -> ParameterItem:
+    from archive.parameters.declaration import NO_DEFAULT
+
+    supplied = parameter.default is not NO_DEFAULT
+    return ParameterItem(
+        parameter=parameter.name,
+        kind=parameter.domain.kind,
+        values=_describe(parameter.domain),
+        when=" and ".join(condition.text for condition in parameter.conditions),
+        default=parameter.default if supplied else None,
+    )
+
+
+def _describe(domain: Domain) -> str:
+    """Return the values of a domain in words."""
+    from archive.parameters.domains import Choice, Constant
+    from archive.parameters.ranges import Integer
+
+    if isinstance(domain, Constant):
+        return json.dumps(domain.value)
+
+    if isinstance(domain, Choice):
+        shown = ", ".join(map(json.dumps, domain.options[:MOST_OPERATIONS]))
+        more = ", …" if len(domain.options) > MOST_OPERATIONS else ""
+        return f"{shown}{more}, in this order" if domain.ordered else f"{shown}{more}"
+
+    steps = ""
+    if isinstance(domain, Integer) and domain.step != 1:
+        steps = f" in steps of {domain.step}"
+
+    scale = ", log scale" if domain.log else ""
+    return f"{domain.low:g} to {domain.high:g}{steps}{scale}"
 
 
 def _space_item(space: Space) -> SpaceItem:

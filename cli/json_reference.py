@@ -144,6 +144,8 @@ _COMMANDS: dict[str, tuple[type | str, ...]] = {
     "protocols": ("archive.cli.training_catalogues:ProtocolList",),
     "recipes": ("archive.cli.training_catalogues:RecipeList",),
     "spaces": ("archive.cli.catalogues:SpaceList",),
+    "spaces FILE": ("archive.cli.catalogues:ParameterList",),
+    "init": ("archive.cli.init:NewProject",),
     "observers": ("archive.cli.training_catalogues:ObserverList",),
     "kernels": ("archive.cli.catalogues:KernelList",),
     "dump": ("archive.cli.exchange.dump:DumpDocument",),

@@ -26,6 +26,11 @@ COMMANDS = {
         "search",
         "Search for architectures: agent, trainers and archive in one command.",
     ),
+    "init": (
+        "archive.cli.init",
+        "init",
+        "Write a small project of your own, which runs at once.",
+    ),
     "trainer": (
         "archive.cli.trainer.command",
         "trainer",
