@@ -345,7 +345,6 @@ def _check_trained(
     """
     from archive.spaces.parameters import Parameters
     from archive.store.studies.creation import PARAMETERS
-    from archive.trainer.nn import builders
     from archive.trainer.tasks.tabular import TabularTask
 
     if not isinstance(space, Parameters) or space.parameters.model is not None:
@@ -361,7 +360,7 @@ def _check_trained(
         return
 
     recipe = ProtocolName.parse(protocol.name).recipe or DEFAULT_RECIPE
-    if recipe == DEFAULT_RECIPE and PARAMETERS not in builders.names():
+    if recipe == DEFAULT_RECIPE:
         raise UsageError(
             "the built-in training makes no network of parameters: name a recipe that does, "
             "--recipe NAME (archive recipes lists yours, and archive init writes one), or give the "
