@@ -43,6 +43,10 @@ Beyond a thousand networks the ensemble gives way to boosted trees of all evalua
 (`surrogates.many`), unless it ranks held-out networks clearly better. Source studies and proxies
 are then no longer used.
 
+On the space `parameters`, models of codes replace the models of graphs
+(`archive.agents.configurations`), for one objective without learnt constraints. Source studies and
+proxies are not used there.
+
 The default members, transforms and patience were chosen on NAS-Bench-201: results on it are biased
 in favour of the portfolio.
 """
@@ -63,6 +67,12 @@ from archive.agents.bayesopt.gaussian_process import ranking
 from archive.agents.bayesopt.model_based import Method, ModelBased
 from archive.agents.bayesopt.portfolio_members import defaults, is_cheap, member_model
 from archive.agents.bayesopt.variance_reduction import space_design
+from archive.agents.configurations.search import (
+    EXACT_TRANSFORM,
+    NOISY_TRANSFORM,
+    ConfigurationSearch,
+    SearchSettings,
+)
 from archive.agents.constraints.feasibility import TRANSFORM as SLACK_TRANSFORM
 from archive.agents.constructor_arguments import record
 from archive.agents.observations import has_replicates
@@ -75,6 +85,7 @@ from archive.agents.surrogates.outcome_transforms import LogRegret, OutcomeTrans
 from archive.agents.surrogates.stacking import Member, StackedGP
 from archive.agents.transfer.coordinator import Transfer, rule
 from archive.spaces.base import Space
+from archive.spaces.parameters import Parameters
 from archive.values import require_at_least
 
 TRANSFORMS = ("log-regret",)
@@ -163,6 +174,7 @@ class Portfolio(Agent):
         self.candidates = candidates
         self.batch_rule = batch_rule
         self.patience = patience
+        self._configurations = self._search_of_configurations(space)
         names = self.members or defaults(space)
         self._source = candidate_generators.get(
             candidates, space, cheap=all(is_cheap(name, space) for name in names)
@@ -195,6 +207,10 @@ class Portfolio(Agent):
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """See `Agent.propose`."""
         check_count(n)
+        if self._configurations is not None and _is_plain(history):
+            greedy = self._greedy_count(history, n)
+            return self._configurations.propose(history, n, greedy, rng)
+
         suggestions, initial = self._transfer.suggest_first(history, self._source, n, rng)
         n_design = self._n_design(history) if initial is None else min(self.n_design, initial)
         pending = history.with_pending(suggestions)
@@ -216,6 +232,26 @@ class Portfolio(Agent):
             with_doubted.append(replace(suggestion, task_correlations=correlations))
 
         return with_doubted
+
+    def _search_of_configurations(self, space: Space) -> ConfigurationSearch | None:
+        """Return the search of a space of parameters.
+
+        None for other spaces, and where settings are of models of graphs.
+        """
+        if not isinstance(space, Parameters) or self.members or self.acquisition == "ts":
+            return None
+
+        acquisition, _ = ranking(self.acquisition, self.kappa, "believer")
+        transforms = self.transforms or [None]
+        return ConfigurationSearch(
+            space,
+            SearchSettings(
+                acquisition,
+                self.n_design,
+                exact=transforms[0] or EXACT_TRANSFORM,
+                noisy=transforms[0] or NOISY_TRANSFORM,
+            ),
+        )
 
     def _exploit(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """Return the next suggestions that maximise the posterior mean; see `patience`."""
@@ -323,6 +359,11 @@ class Portfolio(Agent):
         history = history.with_pending(design)
         rest = space_design(self.space, self._design_model, history, count - len(design), rng)
         return [*design, *rest]
+
+
+def _is_plain(history: History) -> bool:
+    """Return whether a history has one objective and no learnt constraints."""
+    return history.goals is None and history.constraints is None
 
 
 def _as_list(names: Sequence[str] | str | None) -> list[str] | None:

@@ -97,6 +97,36 @@ class Batches:
         varied = self.mask(self._snap(mixed))
         return np.where(self.met(varied)[:, None], varied, codes)
 
+    def place(self, points: Floats) -> Floats:
+        """Return the configurations of points of the unit cube, whether they are allowed or not.
+
+        Equal volumes belong to all options of a choice, and to all numbers of a grid.
+
+        Args:
+            points: (m, D) float64 in [0, 1].
+        """
+        return self.mask(self._place(points))
+
+    def settle(self, codes: Floats) -> Floats:
+        """Return the configurations nearest to codes, whether they are allowed or not.
+
+        Args:
+            codes: (m, D) codes of all parameters, whether they exist or not.
+        """
+        return self.mask(self._snap(codes))
+
+    def every(self) -> Floats:
+        """Return every configuration once: (M, D) float64; all domains must be finite."""
+        axes = []
+        for domain in self._domains:
+            axes.append(np.unique([domain.encode(value) for value in domain.values()]))
+
+        grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
+        masked = self.mask(grid)
+        kept = np.unique(np.nan_to_num(masked, nan=-1.0), axis=0, return_index=True)[1]
+        different = masked[np.sort(kept)]
+        return different[self.met(different)]
+
     def mask(self, codes: Floats) -> Floats:
         """Return codes with NaN for the parameters that do not exist.
 
@@ -147,7 +177,11 @@ class Batches:
 
     def _draw(self, m: int, rng: np.random.Generator) -> Floats:
         """Return uniform codes of all parameters, on their grids: (m, D)."""
-        codes = rng.random((m, len(self.space)))
+        return self._place(rng.random((m, len(self.space))))
+
+    def _place(self, points: Floats) -> Floats:
+        """Return the codes of points of the unit cube, on their grids: (m, D)."""
+        codes = np.minimum(points, 1.0 - 1e-12)
         for column, domain in enumerate(self._domains):
             if self.nominal[column]:
                 codes[:, column] = np.floor(codes[:, column] * domain.size)

@@ -1,0 +1,115 @@
+"""Random forest on codes of configurations: a model of tables with jumps and conditions.
+
+| symbol | meaning                                                                  | shape   |
+|--------|--------------------------------------------------------------------------|---------|
+| T      | trees                                                                    | scalar  |
+| f_t    | prediction of tree t                                                     | (T, m)  |
+| mu, s2 | mean and variance over the trees                                         | (m,)    |
+| e2     | variance that out-of-bag errors have beyond s2                           | scalar  |
+
+Options have a column each, and an absent parameter the value -1. The density of an observation
+given the others is N(mu, s2 + e2) of the trees whose bootstrap sample lacks it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from archive.agents.configurations.process import CodedScores
+from archive.agents.surrogates.base import Array
+from archive.agents.surrogates.gp.exact import LOG_TWO_PI
+from archive.agents.surrogates.threads import one_thread
+
+TREES = 60
+_SHARE = 5 / 6
+"""Share of the columns that a split may use, as in SMAC (Hutter et al., 2011)."""
+_LEAST_VARIANCE = 1e-4
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class FittedCodeForest:
+    """A forest with its data.
+
+    Attributes:
+        options: (D,) number of options of each choice without an order, else 0.
+        data: The observed configurations, fantasies included.
+        forest: The trees.
+        trees: T.
+        seed: Seed of samples and splits.
+    """
+
+    options: tuple[int, ...]
+    data: CodedScores
+    forest: Any
+    trees: int
+    seed: int
+
+    def predict(self, codes: Array) -> tuple[Array, Array]:
+        """Return means and variances of the noise-free values of (m, D) codes: (m,), (m,)."""
+        predicted = self._predictions(codes)
+        variances = predicted.var(axis=0)
+        return predicted.mean(axis=0), np.maximum(variances, _LEAST_VARIANCE)
+
+    def loo_log_densities(self) -> Array:
+        """Return the log out-of-bag density of each value: (u,) float64."""
+        predicted = self._predictions(self.data.codes)
+        outside = np.ones_like(predicted, dtype=np.bool_)
+        for tree, drawn in enumerate(self.forest.estimators_samples_):
+            outside[tree, drawn] = False
+
+        # A value that is in every sample counts as predicted by the mean of the others.
+        some = outside.any(axis=0)
+        votes = np.where(outside, predicted, np.nan)
+        means = np.full(len(some), float(self.data.values.mean()))
+        variances = np.full(len(some), float(self.data.values.var()))
+        means[some] = np.nanmean(votes[:, some], axis=0)
+        variances[some] = np.nanvar(votes[:, some], axis=0)
+        squares = np.square(self.data.values - means)
+        excess = max(float((squares - variances).mean()), _LEAST_VARIANCE)
+        total = variances + excess
+        return -0.5 * (np.log(total) + LOG_TWO_PI + squares / total)
+
+    def hallucinate(self, codes: Array) -> FittedCodeForest:
+        """Return the forest with its means at (k, D) codes as further values."""
+        means, _ = self.predict(codes)
+        data = CodedScores(
+            np.vstack([self.data.codes, codes]),
+            np.concatenate([self.data.values, means]),
+            np.concatenate([self.data.counts, np.ones(len(codes))]),
+        )
+        return grow(self.options, data, self.seed, self.trees)
+
+    def _predictions(self, codes: Array) -> Array:
+        """Return f_t: (T, m) float64."""
+        inputs = spread(codes, self.options)
+        return np.array([tree.tree_.predict(inputs)[:, 0] for tree in self.forest.estimators_])
+
+
+def grow(
+    options: tuple[int, ...], data: CodedScores, seed: int, trees: int = TREES
+) -> FittedCodeForest:
+    """Return the forest of a seed."""
+    from sklearn.ensemble import RandomForestRegressor
+
+    forest = RandomForestRegressor(trees, max_features=_SHARE, random_state=seed)
+    with one_thread():
+        forest.fit(spread(data.codes, options), data.values, sample_weight=data.counts)
+
+    return FittedCodeForest(options, data, forest, trees, seed)
+
+
+def spread(codes: Array, options: tuple[int, ...]) -> Any:
+    """Return the inputs of the trees: (n, q) float32, which scikit-learn's trees read."""
+    columns = []
+    for column, size in enumerate(options):
+        values = codes[:, column]
+        if size > 2:
+            columns.append(values[:, None] == np.arange(size))
+        else:
+            columns.append(np.where(np.isnan(values), -1.0, values)[:, None])
+
+    return np.ascontiguousarray(np.hstack(columns), dtype=np.float32)

@@ -1,0 +1,279 @@
+"""Gaussian process on codes of configurations: Matern-5/2 covariance with learnt weights.
+
+| symbol    | meaning                                                                  | shape   |
+|-----------|--------------------------------------------------------------------------|---------|
+| u, z      | different configurations; their standardised values, replicates averaged | (u,)    |
+| c         | number of evaluations of each                                            | (u,)    |
+| E, r      | embedding (`embedding`), of theta; Euclidean distance of embeddings      | (u, q)  |
+| alpha     | signal variance                                                          | scalar  |
+| eta2      | noise variance of one evaluation                                         | scalar  |
+| B         | covariance of the values with noise                                      | (u, u)  |
+| a         | B^-1 z                                                                   | (u,)    |
+| phi       | theta, log alpha, log eta2                                               | (p + 2,)|
+
+    k(x, x') = 1 + alpha (1 + sqrt(5) r + 5/3 r^2) exp(-sqrt(5) r)
+    B        = k(X, X) + diag(eta2 / c)
+
+The constant 1 is the prior variance of the mean. phi maximises the log marginal likelihood plus the
+log density of a normal prior. With h = dk/dr^2 = -5/6 alpha (1 + sqrt(5) r) exp(-sqrt(5) r),
+M = 1/2 (a a^T - B^-1) and V = M o h, the derivative by the embedding is
+
+    dL/dE = 4 (diag(V 1) - V) E
+
+so that all derivatives together cost one more product of a (u, u) matrix with E.
+
+The leave-one-out density is of Rasmussen and Williams (2006), eqs. (5.10) to (5.12).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from scipy.linalg import lapack, solve_triangular
+from scipy.optimize import minimize
+
+from archive.agents.configurations.embedding import ArcEmbedding
+from archive.agents.surrogates.base import Array
+from archive.agents.surrogates.gp.exact import LOG_TWO_PI, try_cholesky
+from archive.agents.surrogates.gp.likelihood import some_of
+from archive.errors import NumericalError
+
+_ROOT = float(np.sqrt(5.0))
+_JITTER = 1e-7
+_WALL = 1e12
+_ALPHA = (np.log(1e-2), np.log(1e2))
+_NOISE = (np.log(1e-6), np.log(2.0))
+_LOG_NOISE = {True: np.log(3e-2), False: np.log(1e-3)}
+"""Centre of the prior of log eta2, with noise and without."""
+_STD_NOISE = 2.0
+_STARTS = 2
+_MOST_STARTED = 120
+_MOST_FITTED = 300
+"""Most configurations of the fits from each start, and of the refinement of the best one."""
+
+
+@dataclass(frozen=True)
+class CodedScores:
+    """Different configurations with the means of their standardised scores.
+
+    Attributes:
+        codes: (u, D) float64.
+        values: (u,) float64.
+        counts: (u,) float64, number of evaluations of each.
+    """
+
+    codes: Array
+    values: Array
+    counts: Array
+
+    def take(self, rows: Array) -> CodedScores:
+        """Return some of the configurations."""
+        return CodedScores(self.codes[rows], self.values[rows], self.counts[rows])
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class FittedCodeProcess:
+    """A Gaussian process with its data.
+
+    Attributes:
+        embedding: The embedding.
+        phi: Hyperparameters.
+        data: The observed configurations, fantasies included.
+        embedded: (u, q) their embeddings.
+        factor: (u, u) lower Cholesky factor of B.
+        weights: (u,) a.
+    """
+
+    embedding: ArcEmbedding
+    phi: Array
+    data: CodedScores
+    embedded: Array
+    factor: Array
+    weights: Array
+
+    @property
+    def noise(self) -> float:
+        """Noise variance of one evaluation."""
+        return float(np.exp(self.phi[-1]))
+
+    def predict(self, codes: Array) -> tuple[Array, Array]:
+        """Return means and variances of the noise-free values of (m, D) codes: (m,), (m,)."""
+        alpha = float(np.exp(self.phi[-2]))
+        embedded = self.embedding.embed(self.phi[:-2], codes)
+        cross = 1.0 + _matern(_squares(self.embedded, embedded), alpha)
+        half = solve_triangular(self.factor, cross, lower=True, check_finite=False)
+        variances = 1.0 + alpha - np.square(half).sum(axis=0)
+        return cross.T @ self.weights, np.maximum(variances, 1e-12)
+
+    def loo_log_densities(self) -> Array:
+        """Return the log density of each value given the others: (u,) float64."""
+        inverse, _ = lapack.dpotri(self.factor, lower=1)
+        precision = inverse.diagonal()
+        errors = self.weights / precision
+        return 0.5 * (np.log(precision) - LOG_TWO_PI - np.square(errors) * precision)
+
+    def hallucinate(self, codes: Array) -> FittedCodeProcess:
+        """Return the process conditioned on its means at (k, D) codes."""
+        means, _ = self.predict(codes)
+        data = CodedScores(
+            np.vstack([self.data.codes, codes]),
+            np.concatenate([self.data.values, means]),
+            np.concatenate([self.data.counts, np.ones(len(codes))]),
+        )
+        return condition(self.embedding, self.phi, data)
+
+
+def fit(
+    embedding: ArcEmbedding, data: CodedScores, *, noisy: bool, rng: np.random.Generator
+) -> FittedCodeProcess:
+    """Return the process with maximum a posteriori hyperparameters.
+
+    Args:
+        embedding: The embedding of the space.
+        data: The observed configurations, at least one.
+        noisy: Whether evaluations are known to have noise: decides the prior of eta2.
+        rng: Source of the starts, and of the configurations of the fit where there are many.
+    """
+    centre = np.concatenate([embedding.centre, [0.0, _LOG_NOISE[noisy]]])
+    stds = np.concatenate([embedding.stds, [1.0, _STD_NOISE]])
+    lower = np.concatenate([embedding.bounds.lower, [_ALPHA[0], _NOISE[0]]])
+    upper = np.concatenate([embedding.bounds.upper, [_ALPHA[1], _NOISE[1]]])
+    prior = _NormalPrior(centre, stds, lower, upper)
+    started = _some(data, _MOST_STARTED, rng)
+    fitted = _some(data, _MOST_FITTED, rng)
+    optima = []
+    for number in range(_STARTS):
+        start = prior.centre
+        if number:
+            start = np.clip(centre + 0.7 * stds * rng.standard_normal(len(centre)), lower, upper)
+
+        optima.append(_climb(embedding, started, prior, start, 40))
+
+    best = max(optima, key=lambda optimum: optimum[0])
+    if len(fitted.values) > len(started.values):
+        best = _climb(embedding, fitted, prior, best[1], 15)
+
+    return condition(embedding, best[1], data)
+
+
+def condition(embedding: ArcEmbedding, phi: Array, data: CodedScores) -> FittedCodeProcess:
+    """Return the process of hyperparameters and data.
+
+    Raises:
+        NumericalError: The covariance is not positive definite.
+    """
+    embedded = embedding.embed(phi[:-2], data.codes)
+    covariance = 1.0 + _matern(_squares(embedded, embedded), float(np.exp(phi[-2])))
+    noise = float(np.exp(phi[-1])) / data.counts
+    for jitter in (_JITTER, 1e-5, 1e-3):
+        noisy = covariance.copy()
+        noisy[np.diag_indices(len(noisy))] += noise + jitter
+        factor = try_cholesky(noisy)
+        if factor is not None:
+            weights, _ = lapack.dpotrs(factor, data.values, lower=1)
+            return FittedCodeProcess(embedding, phi, data, embedded, factor, weights)
+
+    raise NumericalError("the covariance of the configurations is not positive definite")
+
+
+@dataclass(frozen=True)
+class _NormalPrior:
+    centre: Array
+    stds: Array
+    lower: Array
+    upper: Array
+
+
+def _climb(
+    embedding: ArcEmbedding, data: CodedScores, prior: _NormalPrior, start: Array, steps: int
+) -> tuple[float, Array]:
+    """Return the log posterior and the hyperparameters of an optimum."""
+
+    def negative(phi: Array) -> tuple[float, Array]:
+        value, slope = log_likelihood_with_slope(embedding, data, phi)
+        if not np.isfinite(value):
+            return _WALL, np.zeros_like(phi)
+
+        z = (phi - prior.centre) / prior.stds
+        return 0.5 * float(z @ z) - value, z / prior.stds - slope
+
+    box = np.stack([prior.lower, prior.upper], axis=1)
+    options = {"maxiter": steps, "ftol": 1e-6, "gtol": 1e-3}
+    result = minimize(negative, start, jac=True, method="L-BFGS-B", bounds=box, options=options)
+    return -float(result.fun), np.asarray(result.x, dtype=np.float64)
+
+
+def log_likelihood_with_slope(
+    embedding: ArcEmbedding, data: CodedScores, phi: Array
+) -> tuple[float, Array]:
+    """Return L and dL/dphi, (p + 2,) float64; -inf where B is not positive definite."""
+    alpha = float(np.exp(phi[-2]))
+    noise = float(np.exp(phi[-1]))
+    embedded, slopes = embedding.embed_with_slopes(phi[:-2], data.codes)
+    scaled = _ROOT * np.sqrt(_squares(embedded, embedded))
+    decay = alpha * np.exp(-scaled)
+    signal = (1.0 + scaled + np.square(scaled) / 3.0) * decay
+    noisy = 1.0 + signal
+    noisy[np.diag_indices(len(noisy))] += noise / data.counts + _JITTER
+    factor = try_cholesky(noisy)
+    if factor is None:
+        return -np.inf, np.zeros_like(phi)
+
+    weights, _ = lapack.dpotrs(factor, data.values, lower=1)
+    value = -0.5 * float(data.values @ weights) - float(np.log(factor.diagonal()).sum())
+    value -= 0.5 * len(weights) * LOG_TWO_PI
+    half, _ = lapack.dpotri(factor, lower=1)
+    inverse = np.tril(half) + np.tril(half, -1).T
+    middle = 0.5 * (np.outer(weights, weights) - inverse)
+    pulls = middle * (-5.0 / 6.0 * (1.0 + scaled) * decay)
+    steps = 4.0 * (pulls.sum(axis=1)[:, None] * embedded - pulls @ embedded)
+    slope = np.empty_like(phi)
+    for number, (begin, block) in enumerate(slopes):
+        slope[number] = np.vdot(steps[:, begin : begin + block.shape[1]], block)
+
+    slope[-2] = np.vdot(middle, signal)
+    slope[-1] = noise * float((middle.diagonal() / data.counts).sum())
+    return value, slope
+
+
+def without_replicates(codes: Array, values: Array) -> CodedScores:
+    """Return each configuration once with its mean value, in the order of the first evaluations.
+
+    Args:
+        codes: (n, D) float64.
+        values: (n,) float64.
+    """
+    positions: dict[bytes, int] = {}
+    owners = np.array([positions.setdefault(row.tobytes(), len(positions)) for row in codes], int)
+    counts = np.bincount(owners).astype(np.float64)
+    means = np.bincount(owners, weights=values) / counts
+    first = np.unique(owners, return_index=True)[1]
+    return CodedScores(codes[first], means, counts)
+
+
+def _some(data: CodedScores, most: int, rng: np.random.Generator) -> CodedScores:
+    """Return at most some configurations: the best third of these, and others at random."""
+    if len(data.values) <= most:
+        return data
+
+    order = np.argsort(-data.values, kind="stable")
+    top = most // 3
+    others = some_of(len(order) - top, most - top, rng)
+    return data.take(np.sort(np.concatenate([order[:top], order[top:][others]])))
+
+
+def _squares(rows: Array, columns: Array) -> Array:
+    """Return squared distances of (u, q) and (m, q) embeddings: (u, m) float64."""
+    squares = np.square(rows).sum(axis=1)[:, None] + np.square(columns).sum(axis=1)
+    squares -= 2.0 * (rows @ columns.T)
+    clipped: Array = np.maximum(squares, 0.0, out=squares)
+    return clipped
+
+
+def _matern(squares: Array, alpha: float) -> Array:
+    scaled = _ROOT * np.sqrt(squares)
+    covariance: Array = alpha * (1.0 + scaled + np.square(scaled) / 3.0) * np.exp(-scaled)
+    return covariance

@@ -1,0 +1,228 @@
+"""Search of configurations by the mixture of models: a space-filling design, then log EI."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from archive.agents.acquisition.functions import Acquisition, UpperConfidenceBound
+from archive.agents.base import History, Observation, Suggestion
+from archive.agents.baselines.random_search import samples
+from archive.agents.configurations.candidates import Candidates
+from archive.agents.configurations.history import CodedHistory, Coder, row_keys
+from archive.agents.configurations.mixture import MODELS, CodeMixture, fit
+from archive.agents.surrogates import outcome_transforms
+from archive.agents.surrogates.base import Array
+from archive.errors import UsageError
+from archive.spaces.parameters import Parameters
+
+EXACT_TRANSFORM = "log-regret"
+NOISY_TRANSFORM = "compress-below-median"
+PRIOR_WEIGHT = 10.0
+"""Weight b of the prior, in evaluations."""
+
+_CHECKED = 60
+"""Ranked configurations that are built to find a new one."""
+_STARTS = 20
+"""Best observed configurations beside which the search begins."""
+
+EXPECTATION = UpperConfidenceBound(0.0)
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """Settings of a search.
+
+    Attributes:
+        acquisition: Ranks candidates; it must not be joint.
+        n_design: Evaluations before the first of the models.
+        exact: Outcome transform without noise.
+        noisy: Outcome transform with noise.
+        models: Models, of `archive.agents.configurations.mixture.MODELS`.
+    """
+
+    acquisition: Acquisition
+    n_design: int
+    exact: str = EXACT_TRANSFORM
+    noisy: str = NOISY_TRANSFORM
+    models: Sequence[str] = MODELS
+
+
+class ConfigurationSearch:
+    """Proposals of configurations of one space.
+
+    Args:
+        space: The space.
+        settings: The settings.
+
+    Raises:
+        UsageError: The acquisition needs the joint posterior of all candidates.
+    """
+
+    def __init__(self, space: Parameters, settings: SearchSettings) -> None:
+        """Keep the settings."""
+        if settings.acquisition.joint:
+            raise UsageError(
+                f"the acquisition {settings.acquisition.name} ranks all candidates at once, which "
+                f"the space {space.name} does not allow: choose ei, pi, ucb or its"
+            )
+
+        self.space = space
+        self.settings = settings
+        self._coder = Coder(space)
+        self._candidates = Candidates(space.parameters)
+
+    def propose(
+        self, history: History, n: int, greedy: int, rng: np.random.Generator
+    ) -> list[Suggestion]:
+        """Return n suggestions; fewer where the space is exhausted.
+
+        Args:
+            history: All recorded data.
+            n: Number of suggestions.
+            greedy: How many of them, after the design, maximise the posterior mean.
+            rng: The only source of randomness.
+        """
+        coded = self._coder.read(history)
+        missing = self.settings.n_design - len(coded.scores) - len(coded.pending)
+        in_design = min(n, max(missing, 0) if len(coded.scores) else n)
+        suggestions = self._design(coded, history, in_design, rng)
+        if len(coded.scores) and len(suggestions) < n:
+            count = n - len(suggestions)
+            suggestions += self._model(coded, history, suggestions, count, greedy, rng)
+
+        taken = {*history.known, *_keys(suggestions)}
+        return [*suggestions, *samples(self.space, n - len(suggestions), taken, rng)]
+
+    def _design(
+        self, coded: CodedHistory, history: History, count: int, rng: np.random.Generator
+    ) -> list[Suggestion]:
+        """Return suggestions of the design; the first is the expected one, if there is any."""
+        suggestions: list[Suggestion] = []
+        parameters = self.space.parameters
+        if not count:
+            return suggestions
+
+        if parameters.has_expectations and not coded.taken:
+            expected = parameters.complete({})
+            if parameters.allows(expected):
+                suggestions.append(Suggestion(self.space.network_of(expected)))
+
+        known = np.vstack([coded.codes, coded.pending, self._rows(suggestions)])
+        taken = {*coded.taken, *row_keys(known)}
+        codes = self._candidates.design(count - len(suggestions), known, taken, rng)
+        for row in codes:
+            suggestion = self._new(row, {*history.known, *_keys(suggestions)})
+            if suggestion is not None:
+                suggestions.append(suggestion)
+
+        return suggestions
+
+    def _model(
+        self,
+        coded: CodedHistory,
+        history: History,
+        before: Sequence[Suggestion],
+        count: int,
+        greedy: int,
+        rng: np.random.Generator,
+    ) -> list[Suggestion]:
+        """Return suggestions of the models."""
+        name = self.settings.noisy if coded.noisy else self.settings.exact
+        transform = outcome_transforms.get(name)
+        mixture = fit(self.space.parameters, coded, transform, rng, self.settings.models)
+        mixture = mixture.hallucinate(np.vstack([coded.pending, self._rows(before)]))
+        order = np.argsort(-coded.scores, kind="stable")[:_STARTS]
+        starts = coded.codes[order]
+        taken = {*coded.taken, *row_keys(self._rows(before))}
+        keys = {*history.known, *_keys(before)}
+        suggestions: list[Suggestion] = []
+        while len(suggestions) < count:
+            is_greedy = len(suggestions) < greedy
+            acquisition = EXPECTATION if is_greedy else self.settings.acquisition
+            rank = self._ranking(mixture, acquisition, len(coded.scores), rng)
+            codes, ranks = self._candidates.search(rank, starts, taken, _CHECKED, rng)
+            suggestion = None
+            for row, value in zip(codes, ranks.tolist(), strict=True):
+                suggestion = self._new(row, keys)
+                if suggestion is not None:
+                    value = None if is_greedy else acquisition.value(value)
+                    break
+
+            if suggestion is None:
+                break
+
+            own = self._rows([suggestion])
+            suggestions.append(_predicted(suggestion, mixture, own, value))
+            keys.add(suggestion.architecture.functional_key)
+            taken |= set(row_keys(own))
+            if len(suggestions) < count:
+                mixture = mixture.hallucinate(own)
+
+        return suggestions
+
+    def _ranking(
+        self, mixture: CodeMixture, acquisition: Acquisition, n: int, rng: np.random.Generator
+    ) -> Callable[[Array], Array]:
+        """Return the function that ranks candidates."""
+
+        def rank(codes: Array) -> Array:
+            ranks = acquisition.rank(mixture.posterior(codes), rng)
+            if self._candidates.has_prior and acquisition.logarithmic:
+                ranks = ranks + PRIOR_WEIGHT / n * self._candidates.log_prior(codes)
+
+            return ranks
+
+        return rank
+
+    def _new(self, codes: Array, taken: set[str]) -> Suggestion | None:
+        """Return a configuration as a suggestion, None for a known one or one that is forbidden."""
+        values = self.space.parameters.decode(codes)
+        if not self.space.parameters.allows(values):
+            return None
+
+        network = self.space.network_of(values)
+        return None if network.functional_key in taken else Suggestion(network)
+
+    def _rows(self, suggestions: Sequence[Suggestion]) -> Array:
+        """Return the codes of suggestions: (k, D) float64."""
+        rows = []
+        for suggestion in suggestions:
+            row = self._coder.encode(suggestion.architecture)
+            assert row is not None, "a suggestion outside the space"
+            rows.append(row)
+
+        return np.array(rows, np.float64).reshape(len(rows), len(self.space.parameters))
+
+
+def estimates(space: Parameters, observations: Sequence[Observation]) -> Array:
+    """Return the posterior means of observed configurations, in score units: (n,) float64.
+
+    Args:
+        space: The space, of which all configurations are members.
+        observations: Evaluations with noise, at least one.
+    """
+    coded = Coder(space).read(History(tuple(observations)))
+    rng = np.random.default_rng(0)
+    transform = outcome_transforms.get(NOISY_TRANSFORM)
+    mixture = fit(space.parameters, replace(coded, noisy=True), transform, rng)
+    return mixture.posterior(coded.codes).mean
+
+
+def _predicted(
+    suggestion: Suggestion, mixture: CodeMixture, codes: Array, acquisition: float | None
+) -> Suggestion:
+    """Return a suggestion with its prediction, in score units."""
+    expected = mixture.posterior(codes).in_scores()
+    return Suggestion(
+        suggestion.architecture,
+        acquisition=acquisition,
+        mean=float(expected.mean[0]),
+        std=float(expected.std[0]),
+    )
+
+
+def _keys(suggestions: Sequence[Suggestion]) -> list[str]:
+    return [suggestion.architecture.functional_key for suggestion in suggestions]
