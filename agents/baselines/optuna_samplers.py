@@ -24,12 +24,14 @@ from numpy.typing import NDArray
 
 from archive.agents.acquisition.listing import members_of, not_listed
 from archive.agents.base import Agent, AgentInfo, History, Observation, Suggestion, check_count
+from archive.agents.baselines.optuna_distributions import NativeDistributions
 from archive.agents.baselines.random_search import samples
 from archive.agents.encodings import ABSENT, Vector, decisions_of
 from archive.agents.objectives.goals import points
 from archive.architecture.graph import Architecture
 from archive.errors import SettingsError, UnknownNameError
 from archive.spaces.base import Space
+from archive.spaces.parameters import Parameters
 from archive.values import require_at_least
 
 if TYPE_CHECKING:
@@ -49,7 +51,8 @@ drawn at random. A draw of TPE takes milliseconds, one of GPSampler tenths of a 
 class OptunaAgent(Agent):
     """An Optuna study in memory, filled with the whole history at every call.
 
-    Every decision is a categorical parameter, and pending proposals are running trials. A draw that
+    Every decision is a categorical parameter; parameters of the space `parameters` have Optuna's own
+    distributions (`optuna_distributions`). Pending proposals are running trials. A draw that
     is not a member of the space, or is known, is rejected and repeated. Networks without decisions
     (branched ones of `cnn` and `mlp`) are left out. The sampler gets all objectives and all
     constraints, those on known quantities included.
@@ -72,6 +75,13 @@ class OptunaAgent(Agent):
         super().__init__(space)
         require_at_least(1, startup=startup)
         self.startup = startup
+        self._native: NativeDistributions | None = None
+        if isinstance(space, Parameters):
+            self._optuna = _optuna(self.kind)
+            self._native = NativeDistributions(space, self._optuna)
+            self._distributions = self._native.distributions
+            return
+
         self._decisions = decisions_of(space, self.kind)
         self._optuna = _optuna(self.kind)
         self._distributions = {
@@ -118,15 +128,22 @@ class OptunaAgent(Agent):
         return study
 
     def _add_trial(self, study: optuna.Study, architecture: Architecture, **result: Any) -> None:
-        vector = self._decisions.encode(architecture)
-        if vector is None:
+        params = self._params_of(architecture)
+        if params is None:
             return
 
-        params = self._params(vector)
         distributions = {name: self._distributions[name] for name in params}
         study.add_trial(
             self._optuna.trial.create_trial(params=params, distributions=distributions, **result)
         )
+
+    def _params_of(self, architecture: Architecture) -> dict[str, Any] | None:
+        """Return the parameters of a network as a trial has them; None outside the domain."""
+        if self._native is not None:
+            return self._native.params(architecture)
+
+        vector = self._decisions.encode(architecture)
+        return None if vector is None else self._params(vector)
 
     def _params(self, vector: Vector) -> dict[str, str]:
         # Choices of a cell without effect are set to the first one, so that all trials have all
@@ -146,7 +163,7 @@ class OptunaAgent(Agent):
         misses = 0
         while len(networks) < n and misses < _MISSES:
             trial = study.ask()
-            drawn = self._decisions.decode(self._draw(trial))
+            drawn = self._drawn(trial)
             if (
                 drawn is None
                 or drawn.functional_key in history.known
@@ -161,6 +178,13 @@ class OptunaAgent(Agent):
             networks[drawn.functional_key] = drawn
 
         return networks
+
+    def _drawn(self, trial: optuna.Trial) -> Architecture | None:
+        """Return the network that a trial suggests; None if it is no member of the space."""
+        if self._native is not None:
+            return self._native.draw(trial)
+
+        return self._decisions.decode(self._draw(trial))
 
     def _draw(self, trial: optuna.Trial) -> Vector:
         vector: list[int] = []
@@ -260,7 +284,7 @@ class GpOptuna(OptunaAgent):
         if candidates not in ("decisions", "members"):
             raise UnknownNameError("candidates", candidates, ["decisions", "members"])
 
-        if candidates == "members" and members_of(space) is None:
+        if candidates == "members" and (self._native is not None or members_of(space) is None):
             raise not_listed(space)
 
         self.deterministic = deterministic

@@ -23,15 +23,17 @@ import numpy as np
 from archive.agents.acquisition import functions as acquisitions
 from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count, keys_of
 from archive.agents.baselines.random_search import samples as draw_samples
+from archive.agents.configurations.domain import ConfigurationDomain
 from archive.agents.encodings import Perceptrons
 from archive.agents.surrogates import outcome_transforms
 from archive.agents.surrogates.base import Array, Posterior
 from archive.agents.surrogates.gp.conditional import FittedConditional, learn, learn_separately
 from archive.agents.surrogates.gp.slice_sampling import SamplingSchedule
 from archive.agents.surrogates.outcome_transforms import Scale
-from archive.errors import UnknownNameError
+from archive.errors import UnknownNameError, UsageError
 from archive.kernels.covariance.arc import ArcKernel, CodeKernel, LinearKernel, PaddedKernel
 from archive.spaces.base import Space
+from archive.spaces.parameters import Parameters
 from archive.values import require_at_least
 
 Posteriors = Callable[[Array], Posterior]
@@ -65,9 +67,9 @@ PRESETS = {
 
 @final
 class Arc(Agent):
-    """Bayesian optimisation of the layers and training hyperparameters of perceptrons.
+    """Bayesian optimisation of conditional parameters, by the Arc kernel.
 
-    The networks are chains of up to five hidden layers, trained with the hyperparameters of the
+    On the space `parameters`, a configuration is searched as it is. On `mlp`, the networks are chains of up to five hidden layers, trained with the hyperparameters of the
     suggestion (`archive.trainer.fit.hyperparameters`). The first suggestions are random. Chains of
     other agents count as trained by the protocol. Other networks, and evaluations with
     hyperparameters outside the domain, are ignored.
@@ -76,12 +78,12 @@ class Arc(Agent):
     the best configuration is known, one layer gets a few more or fewer units.
 
     Args:
-        space: `mlp`; depth 0 is left out where the space requires a hidden layer.
+        space: `parameters`, or `mlp`; depth 0 is left out where the space requires a hidden layer.
         n_random: Number of usable evaluations before the first of the model.
         preset: `default` or `paper`; the following settings have its values where they are None.
         model: `arc`, or a baseline of the poster: `separate` (a Gaussian process for each depth),
             `padded` (absent values are drawn at random) or `linear`.
-        activation: Activation of the hidden layers, or `any`: one for each layer, searched with the
+        activation: Of `mlp`: activation of the hidden layers, or `any`: one for each layer, searched with the
             rest.
         acquisition: `ei` (the poster's), `ucb` or `pi`.
         samples: Number of hyperparameter samples to average over.
@@ -92,7 +94,7 @@ class Arc(Agent):
 
     Raises:
         UnknownNameError: No preset, model, acquisition or transform has this name.
-        UsageError: A setting is out of range, or the space is not `mlp`.
+        UsageError: A setting is out of range, or the space is another one.
     """
 
     kind = "arc"
@@ -102,7 +104,7 @@ class Arc(Agent):
         paper="Swersky et al., 2014 (Raiders of the Lost Architecture)",
         cost="O(n^3) a set of hyperparameters",
         when="joint search of depth, widths, learning rate and dropout",
-        spaces=("mlp",),
+        spaces=("mlp", "parameters"),
     )
 
     def __init__(
@@ -120,10 +122,18 @@ class Arc(Agent):
         transform: str | None = None,
     ) -> None:
         super().__init__(space)
-        self._domain = Perceptrons(space, activation)
+        self._domain: Perceptrons | ConfigurationDomain
+        if isinstance(space, Parameters):
+            self._domain = ConfigurationDomain(space)
+        else:
+            self._domain = Perceptrons(space, activation)
+
         for setting, name, choices in (("preset", preset, PRESETS), ("model", model, MODELS)):
             if name not in choices:
                 raise UnknownNameError(f"{setting} of arc", name, choices)
+
+        if model == "separate" and isinstance(space, Parameters):
+            raise UsageError("the model separate needs a depth, which the space parameters lacks")
 
         values = PRESETS[preset]
         sweeps = values.burn_in if burn_in is None else burn_in

@@ -3,7 +3,7 @@
 The features are the default of `bananas` (`bananas.encoding`), and the candidates are the same as of
 all agents with a surrogate, so that results differ by the model alone. The preset `smac` has
 the settings of SMAC (Hutter et al., 2011): ten trees, scores without a transform. scikit-learn fits
-the trees.
+the trees. On the space `parameters`, the features are codes (`archive.agents.configurations`).
 """
 
 from __future__ import annotations
@@ -13,17 +13,21 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import final
 
+import numpy as np
+
 from archive.agents.acquisition import candidate_generators
-from archive.agents.base import AgentInfo
+from archive.agents.base import AgentInfo, History, Suggestion, check_count
 from archive.agents.bayesopt.bananas import encoding
 from archive.agents.bayesopt.gaussian_process import ranking
 from archive.agents.bayesopt.model_based import Method, ModelBased
+from archive.agents.configurations.search import ConfigurationSearch, SearchSettings
 from archive.agents.constructor_arguments import BATCH, BatchOptions, choose
 from archive.agents.surrogates import outcome_transforms
 from archive.agents.surrogates.random_forest import RandomForest
 from archive.agents.surrogates.transformed import OutcomeTransformed
 from archive.agents.transfer.pooled import PooledSources
 from archive.spaces.base import Space
+from archive.spaces.parameters import Parameters
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,7 @@ class RandomForestSearch(ModelBased):
         sources: bool = False,
     ) -> None:
         choices = choose(PRESETS, options, trees=trees)
+        self._configurations = _search_of_configurations(space, options, choices)
         forest = RandomForest(encoding(space, "default"), choices.trees)
         ranked_by, rule = ranking(choices.acquisition, choices.kappa, choices.batch_rule)
         source = candidate_generators.get(choices.candidates, space)
@@ -93,3 +98,30 @@ class RandomForestSearch(ModelBased):
         super().__init__(
             space, options.n_initial, Method(surrogate, ranked_by, source, rule, transfer=transfer)
         )
+
+    def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
+        """See `Agent.propose`."""
+        if self._configurations is None or history.goals is not None:
+            return super().propose(history, n, rng)
+
+        check_count(n)
+        return self._configurations.propose(history, n, 0, rng)
+
+
+def _search_of_configurations(
+    space: Space, options: BatchOptions, choices: ForestPreset
+) -> ConfigurationSearch | None:
+    """Return the search of a space of parameters with a forest of codes; None for other spaces."""
+    if not isinstance(space, Parameters) or choices.acquisition == "ts":
+        return None
+
+    acquisition, _ = ranking(choices.acquisition, choices.kappa, choices.batch_rule)
+    settings = SearchSettings(
+        acquisition,
+        options.n_initial,
+        exact=choices.transform,
+        noisy=choices.transform,
+        models=("forest",),
+        trees=choices.trees,
+    )
+    return ConfigurationSearch(space, settings)

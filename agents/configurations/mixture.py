@@ -106,6 +106,7 @@ def fit(
     transform: OutcomeTransform,
     rng: np.random.Generator,
     names: Sequence[str] = MODELS,
+    trees: int = forest.TREES,
 ) -> CodeMixture:
     """Return the models of a history with one observation or more.
 
@@ -115,6 +116,7 @@ def fit(
         transform: Applied to the scores.
         rng: Source of randomness.
         names: Models, of `MODELS`.
+        trees: Trees of the forest.
 
     Raises:
         UnknownNameError: There is no such model.
@@ -130,7 +132,7 @@ def fit(
                 embedding = ArcEmbedding(space)
                 models.append(process.fit(embedding, data, noisy=history.noisy, rng=rng))
             elif name == "forest":
-                models.append(forest.grow(space.option_counts, data, seed))
+                models.append(forest.grow(space.option_counts, data, seed, trees))
             else:
                 raise UnknownNameError("model of configurations", name, MODELS)
 

@@ -11,6 +11,7 @@ from archive.agents.acquisition.functions import Acquisition, UpperConfidenceBou
 from archive.agents.base import History, Observation, Suggestion
 from archive.agents.baselines.random_search import samples
 from archive.agents.configurations.candidates import Candidates
+from archive.agents.configurations.forest import TREES
 from archive.agents.configurations.history import CodedHistory, Coder, row_keys
 from archive.agents.configurations.mixture import MODELS, CodeMixture, fit
 from archive.agents.surrogates import outcome_transforms
@@ -41,6 +42,7 @@ class SearchSettings:
         exact: Outcome transform without noise.
         noisy: Outcome transform with noise.
         models: Models, of `archive.agents.configurations.mixture.MODELS`.
+        trees: Trees of the forest.
     """
 
     acquisition: Acquisition
@@ -48,6 +50,7 @@ class SearchSettings:
     exact: str = EXACT_TRANSFORM
     noisy: str = NOISY_TRANSFORM
     models: Sequence[str] = MODELS
+    trees: int = TREES
 
 
 class ConfigurationSearch:
@@ -132,7 +135,9 @@ class ConfigurationSearch:
         """Return suggestions of the models."""
         name = self.settings.noisy if coded.noisy else self.settings.exact
         transform = outcome_transforms.get(name)
-        mixture = fit(self.space.parameters, coded, transform, rng, self.settings.models)
+        mixture = fit(
+            self.space.parameters, coded, transform, rng, self.settings.models, self.settings.trees
+        )
         mixture = mixture.hallucinate(np.vstack([coded.pending, self._rows(before)]))
         order = np.argsort(-coded.scores, kind="stable")[:_STARTS]
         starts = coded.codes[order]

@@ -1,0 +1,126 @@
+"""Parameters of a space as distributions of Optuna, and configurations as its trials.
+
+| domain      | distribution                                                  |
+|-------------|---------------------------------------------------------------|
+| real        | `FloatDistribution`, with its log scale                       |
+| integer     | `IntDistribution`, with its step and its log scale            |
+| choice      | `CategoricalDistribution` of JSON texts                       |
+| ordinal     | `IntDistribution` of positions                                |
+
+A parameter with one value is no parameter for Optuna. A parameter that does not exist is not
+suggested (define-by-run), and is missing in a trial.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from archive.architecture.graph import Architecture
+from archive.errors import InvalidArchitectureError
+from archive.parameters.domains import Choice, Domain, json_text
+from archive.parameters.ranges import Integer, Real
+from archive.spaces.parameters import Parameters
+
+if TYPE_CHECKING:
+    import optuna
+
+
+class NativeDistributions:
+    """The distributions of one space.
+
+    Args:
+        space: The space.
+        package: The module `optuna`.
+
+    Attributes:
+        distributions: By the name of the parameter, of those with two values or more.
+    """
+
+    def __init__(self, space: Parameters, package: Any) -> None:
+        """Make the distributions."""
+        self.space = space
+        self.distributions: dict[str, Any] = {}
+        for parameter in space.parameters.parameters:
+            if parameter.domain.size > 1:
+                self.distributions[parameter.name] = _distribution(parameter.domain, package)
+
+    def params(self, architecture: Architecture) -> dict[str, Any] | None:
+        """Return the parameters of a configuration as a trial has them; None outside the space."""
+        try:
+            values = self.space.named(architecture)
+        except InvalidArchitectureError:
+            return None
+
+        params: dict[str, Any] = {}
+        for name, value in values.items():
+            if name in self.distributions:
+                params[name] = _to_trial(self.space.parameters[name].domain, value)
+
+        return params
+
+    def draw(self, trial: optuna.Trial) -> Architecture | None:
+        """Return the configuration that a trial suggests; None if constraints forbid it."""
+        values: dict[str, Any] = {}
+        for parameter in self.space.parameters.parameters:
+            if not parameter.exists(values):
+                continue
+
+            if parameter.name not in self.distributions:
+                values[parameter.name] = parameter.central
+                continue
+
+            suggested = _suggest(trial, parameter.name, self.distributions[parameter.name])
+            values[parameter.name] = _from_trial(parameter.domain, suggested)
+
+        return self.space.network_of(values) if self.space.parameters.allows(values) else None
+
+
+def _distribution(domain: Domain, package: Any) -> Any:
+    distributions = package.distributions
+    if isinstance(domain, Real):
+        return distributions.FloatDistribution(domain.low, domain.high, log=domain.log)
+
+    if isinstance(domain, Integer):
+        # Optuna wants the greatest value, not a bound above it.
+        high = domain.low + (int(domain.size) - 1) * domain.step
+        return distributions.IntDistribution(domain.low, high, log=domain.log, step=domain.step)
+
+    assert isinstance(domain, Choice), "a constant has one value"
+    if domain.ordered:
+        return distributions.IntDistribution(0, len(domain.options) - 1)
+
+    return distributions.CategoricalDistribution(list(map(json_text, domain.options)))
+
+
+def _suggest(trial: optuna.Trial, name: str, distribution: Any) -> Any:
+    """Return the value that a trial suggests for a distribution."""
+    if hasattr(distribution, "choices"):
+        return trial.suggest_categorical(name, distribution.choices)
+
+    low = distribution.low
+    high = distribution.high
+    if isinstance(low, int):
+        return trial.suggest_int(name, low, high, step=distribution.step, log=distribution.log)
+
+    return trial.suggest_float(name, low, high, log=distribution.log)
+
+
+def _to_trial(domain: Domain, value: Any) -> Any:
+    if not isinstance(domain, Choice):
+        return value
+
+    return domain.position(value) if domain.ordered else json_text(value)
+
+
+def _from_trial(domain: Domain, value: Any) -> Any:
+    if not isinstance(domain, Choice):
+        return value
+
+    if domain.ordered:
+        return domain.options[value]
+
+    for option in domain.options:
+        if json_text(option) == value:
+            return option
+
+    raise AssertionError("a text that was not offered")

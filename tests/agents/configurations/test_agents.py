@@ -1,0 +1,51 @@
+"""The contract of the agents that search every space of parameters."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from archive import agents, spaces
+from archive.agents.base import History, Pending
+from tests.agents.configurations.test_search import SPACES, keys, observed
+
+AGENTS = {
+    "portfolio": {},
+    "random-forest": {"trees": 5},
+    "arc": {"samples": 2, "burn_in": 2},
+    "tpe": {},
+    "gp-optuna": {"startup": 12},
+    "evolution": {},
+    "random": {},
+}
+
+
+@pytest.fixture(params=SPACES.values(), ids=SPACES)
+def searched(request):
+    return spaces.get("parameters", parameters=request.param())
+
+
+@pytest.mark.parametrize("kind", AGENTS)
+def test_suggestions_are_new_members_and_depend_on_the_seed_alone(kind, searched):
+    pytest.importorskip("optuna")
+    history = observed(searched, 13)
+    first, *rest = history.observations
+    history = History(tuple(rest), (Pending(first.architecture),))
+    suggestions = []
+    for _ in range(2):
+        agent = agents.get(kind, searched, **AGENTS[kind])
+        suggestions.append(agent.propose(history, 2, np.random.default_rng(3)))
+
+    one, other = suggestions
+    assert keys(one) == keys(other)
+    assert len(set(keys(one))) == 2
+    assert not set(keys(one)) & set(history.known)
+    for suggestion in one:
+        searched.validate(suggestion.architecture)
+
+
+@pytest.mark.parametrize("kind", AGENTS)
+def test_an_empty_history_has_suggestions(kind, searched):
+    agent = agents.get(kind, searched, **AGENTS[kind])
+    suggestions = agent.propose(History(), 12, np.random.default_rng(0))
+    assert len(set(keys(suggestions))) == 12
