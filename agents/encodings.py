@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.operations import MLP
+from archive.architecture.parameter_operations import PARAMETERS
 from archive.errors import UsageError
 from archive.parameters.declaration import Declaration, choice, integer, real
 from archive.parameters.domains import Choice
@@ -59,6 +60,12 @@ def decisions_of(space: Space, agent: str) -> Decisions:
         UsageError: The space has no decisions.
     """
     decisions = space.decisions()
+    if decisions is None and space.name == PARAMETERS.name:
+        raise UsageError(
+            f"agent {agent} does not search parameters of more than 64 values: portfolio, "
+            "random-forest, arc, tpe, gp-optuna, evolution and random do"
+        )
+
     if decisions is None:
         raise UsageError(
             f"agent {agent} needs networks made of decisions, "

@@ -20,7 +20,7 @@ from scipy.stats import qmc
 
 from archive.agents.configurations.history import row_keys
 from archive.agents.surrogates.base import Array
-from archive.parameters.batches import Batches
+from archive.parameters.batches import CodeBatches
 from archive.parameters.declaration import CONFIDENCES
 from archive.parameters.domains import Choice
 from archive.parameters.parameter_space import ParameterSpace
@@ -51,7 +51,7 @@ class Candidates:
     def __init__(self, space: ParameterSpace) -> None:
         """Read the priors."""
         self.space = space
-        self.batches = Batches(space)
+        self.batches = CodeBatches(space)
         self._priors = []
         for column, parameter in enumerate(space.parameters):
             if parameter.prior is not None:

@@ -10,7 +10,7 @@ import numpy as np
 from archive.agents.configurations.history import Coder
 from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
-from archive.parameters.batches import Batches
+from archive.parameters.batches import CodeBatches
 from archive.spaces.parameters import Parameters
 
 
@@ -35,7 +35,7 @@ class ConfigurationDomain:
             kinds.append("_".join(names))
 
         self.kinds = tuple(kinds)
-        self._batches = Batches(self.parameters)
+        self._batches = CodeBatches(self.parameters)
         self._coder = Coder(space)
 
     def encode(

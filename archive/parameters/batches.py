@@ -33,7 +33,7 @@ _ROUNDS = 20
 """Rounds of draws until enough configurations meet the constraints."""
 
 
-class Batches:
+class CodeBatches:
     """Codes of configurations of one space. Immutable.
 
     Args:

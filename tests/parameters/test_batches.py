@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from archive import space
-from archive.parameters.batches import Batches
+from archive.parameters.batches import CodeBatches
 from tests.parameters.test_parameter_space import SEARCH, spaces
 from tests.support import examples
 from tests.support.strategies import generators
@@ -26,7 +26,7 @@ def assert_configurations(search: space.Space, codes: np.ndarray) -> None:
 def test_draws_and_variations_are_codes_of_configurations(
     search: space.Space, rng: np.random.Generator
 ) -> None:
-    batches = Batches(search)
+    batches = CodeBatches(search)
     drawn = batches.sample(12, rng)
     assert drawn.shape == (12, len(search))
     assert_configurations(search, drawn)
@@ -34,7 +34,7 @@ def test_draws_and_variations_are_codes_of_configurations(
 
 
 def test_constraints_and_nested_conditions_hold() -> None:
-    batches = Batches(SEARCH)
+    batches = CodeBatches(SEARCH)
     rng = np.random.default_rng(0)
     drawn = batches.sample(200, rng)
     assert_configurations(SEARCH, drawn)
@@ -54,7 +54,7 @@ def test_every_value_is_as_likely_as_by_single_draws() -> None:
         x=space.real(2, 3),
     )
     rng = np.random.default_rng(0)
-    rows = [search.decode(row) for row in Batches(search).sample(4000, rng)]
+    rows = [search.decode(row) for row in CodeBatches(search).sample(4000, rng)]
     singles = [search.sample(rng) for _ in range(4000)]
     for name in ("n", "c", "size", "step"):
         for value in {row[name] for row in singles}:
@@ -71,6 +71,6 @@ def test_where_few_draws_meet_the_constraints_they_are_found_all_the_same() -> N
         {f"x{number}": space.integer(1, 60) for number in range(4)},
         constraints=["x0 + x1 + x2 + x3 <= 8"],
     )
-    drawn = Batches(tight).sample(5, np.random.default_rng(0))
+    drawn = CodeBatches(tight).sample(5, np.random.default_rng(0))
     assert drawn.shape == (5, 4)
     assert_configurations(tight, drawn)

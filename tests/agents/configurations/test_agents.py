@@ -7,6 +7,7 @@ import pytest
 
 from archive import agents, spaces
 from archive.agents.base import History, Pending
+from archive.errors import UsageError
 from tests.agents.configurations.test_search import SPACES, keys, observed
 
 AGENTS = {
@@ -49,3 +50,9 @@ def test_an_empty_history_has_suggestions(kind, searched):
     agent = agents.get(kind, searched, **AGENTS[kind])
     suggestions = agent.propose(History(), 12, np.random.default_rng(0))
     assert len(set(keys(suggestions))) == 12
+
+
+def test_agents_of_decisions_refuse_numbers_and_name_others():
+    searched = spaces.get("parameters", parameters=SPACES["numbers"]())
+    with pytest.raises(UsageError, match="portfolio, random-forest, arc"):
+        agents.get("treebo", searched)

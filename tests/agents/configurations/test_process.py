@@ -9,7 +9,7 @@ from scipy.stats import norm
 from archive import space
 from archive.agents.configurations import process
 from archive.agents.configurations.embedding import ArcEmbedding
-from archive.parameters.batches import Batches
+from archive.parameters.batches import CodeBatches
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def parameters():
 
 def data(parameters, count=12):
     rng = np.random.default_rng(0)
-    codes = Batches(parameters).sample(count, rng)
+    codes = CodeBatches(parameters).sample(count, rng)
     return process.CodedScores(codes, rng.standard_normal(count), np.ones(count))
 
 
