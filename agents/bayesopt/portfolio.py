@@ -242,14 +242,14 @@ class Portfolio(Agent):
             return None
 
         acquisition, _ = ranking(self.acquisition, self.kappa, "believer")
-        transforms = self.transforms or [None]
+        transform = self.transforms[0] if self.transforms else None
         return ConfigurationSearch(
             space,
             SearchSettings(
                 acquisition,
                 self.n_design,
-                exact=transforms[0] or EXACT_TRANSFORM,
-                noisy=transforms[0] or NOISY_TRANSFORM,
+                exact=transform or EXACT_TRANSFORM,
+                noisy=transform or NOISY_TRANSFORM,
             ),
         )
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import qmc
 
 from archive.agents.configurations.history import row_keys
@@ -186,7 +187,7 @@ class Candidates:
         allowed = codes[self.batches.met(codes)]
         return allowed if len(allowed) else self.batches.sample(DESIGN, rng)
 
-    def _mixed(self, pool: Array, near: Array, order: Array) -> Array:
+    def _mixed(self, pool: Array, near: Array, order: NDArray[np.bool_]) -> Array:
         """Return a pool in which some places are of configurations from the priors."""
         size = min(len(pool), len(near))
         return np.where(order[:size, None], near[:size], pool[:size])
@@ -221,4 +222,8 @@ class Candidates:
         apart = np.where(nominal, np.minimum(1.0, apart), apart)
         lacking = np.isnan(first)[:, None, :] != np.isnan(second)[None]
         apart = np.where(lacking, 0.5, np.nan_to_num(apart))
-        return np.sqrt(np.square(apart).mean(axis=2)) if apart.size else apart.sum(axis=2)
+        if not apart.size:
+            return np.zeros(apart.shape[:2])
+
+        distances: Array = np.sqrt(np.square(apart).mean(axis=2))
+        return distances

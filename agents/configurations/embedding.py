@@ -62,8 +62,8 @@ class ArcEmbedding:
     def __init__(self, space: ParameterSpace) -> None:
         """Number the parameters by their form."""
         self._options = space.option_counts
-        plain = []
-        conditional = []
+        plain: list[int] = []
+        conditional: list[int] = []
         for column, parameter in enumerate(space.parameters):
             if parameter.domain.size > 1 or parameter.conditions:
                 (conditional if parameter.conditions else plain).append(column)

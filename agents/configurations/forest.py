@@ -56,22 +56,24 @@ class FittedCodeForest:
 
     def loo_log_densities(self) -> Array:
         """Return the log out-of-bag density of each value: (u,) float64."""
-        predicted = self._predictions(self.data.codes)
+        codes = self.data.codes
+        predicted = self._predictions(codes)
         outside = np.ones_like(predicted, dtype=np.bool_)
         for tree, drawn in enumerate(self.forest.estimators_samples_):
             outside[tree, drawn] = False
 
         # A value that is in every sample counts as predicted by the mean of the others.
-        some = outside.any(axis=0)
+        some = np.asarray(outside.any(axis=0))
         votes = np.where(outside, predicted, np.nan)
-        means = np.full(len(some), float(self.data.values.mean()))
-        variances = np.full(len(some), float(self.data.values.var()))
+        means = np.full(len(codes), float(self.data.values.mean()))
+        variances = np.full(len(codes), float(self.data.values.var()))
         means[some] = np.nanmean(votes[:, some], axis=0)
         variances[some] = np.nanvar(votes[:, some], axis=0)
         squares = np.square(self.data.values - means)
         excess = max(float((squares - variances).mean()), _LEAST_VARIANCE)
         total = variances + excess
-        return -0.5 * (np.log(total) + LOG_TWO_PI + squares / total)
+        logs: Array = -0.5 * (np.log(total) + LOG_TWO_PI + squares / total)
+        return logs
 
     def hallucinate(self, codes: Array) -> FittedCodeForest:
         """Return the forest with its means at (k, D) codes as further values."""

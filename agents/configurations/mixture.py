@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -79,15 +80,10 @@ class CodeMixture:
         standardised = Posterior.of_standardised(self.scale, means, variances, best)
         return replace(standardised, weights=self.weights)
 
-    @property
+    @cached_property
     def best(self) -> Array:
         """Greatest mean of an observed configuration by model, tau: (K,) float64."""
-        if "_best" not in vars(self):
-            tau = [float(model.predict(self.incumbents)[0].max()) for model in self.models]
-            vars(self)["_best"] = np.array(tau)
-
-        best: Array = vars(self)["_best"]
-        return best
+        return np.array([model.predict(self.incumbents)[0].max() for model in self.models])
 
     def hallucinate(self, codes: Array) -> CodeMixture:
         """Return the mixture conditioned on fantasies at (k, D) codes."""

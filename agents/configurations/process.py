@@ -113,7 +113,8 @@ class FittedCodeProcess:
         inverse, _ = lapack.dpotri(self.factor, lower=1)
         precision = inverse.diagonal()
         errors = self.weights / precision
-        return 0.5 * (np.log(precision) - LOG_TWO_PI - np.square(errors) * precision)
+        logs: Array = 0.5 * (np.log(precision) - LOG_TWO_PI - np.square(errors) * precision)
+        return logs
 
     def hallucinate(self, codes: Array) -> FittedCodeProcess:
         """Return the process conditioned on its means at (k, D) codes."""

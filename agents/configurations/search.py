@@ -150,10 +150,12 @@ class ConfigurationSearch:
             rank = self._ranking(mixture, acquisition, len(coded.scores), rng)
             codes, ranks = self._candidates.search(rank, starts, taken, _CHECKED, rng)
             suggestion = None
-            for row, value in zip(codes, ranks.tolist(), strict=True):
+            value = None
+            for row, ranked in zip(codes, ranks.tolist(), strict=True):
                 suggestion = self._new(row, keys)
                 if suggestion is not None:
-                    value = None if is_greedy else acquisition.value(value)
+                    # The acquisition did not select a greedy one.
+                    value = None if is_greedy else acquisition.value(ranked)
                     break
 
             if suggestion is None:
