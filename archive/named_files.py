@@ -2,6 +2,9 @@
 
 Every writer of the database could choose such a path.
 
+A named file may be a folder of images: its digest is over the names and the contents of its images
+and of the CSV files directly in it.
+
 below a data folder             ARCHIVE_DATA_DIR, HOME/data, and folders that a trainer is given
 in HOME/named-files.jsonl       a command of this user, on this machine, named the file; with its SHA-256
 """
@@ -148,6 +151,84 @@ def sha256_of(real: Path) -> str:
 
 _digests: dict[tuple[Path, int, int, int, int, int], str] = {}
 _MOST_DIGESTS = 256
+
+
+IMAGES = frozenset(
+    {".bmp", ".gif", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
+)
+"""Endings of the files that are images, in lower case."""
+
+
+def list_folder(real: Path) -> list[str]:
+    """Return the names of the images below a folder and of the CSV files in it, sorted.
+
+    Hidden files and folders are left out, as are files with other endings.
+
+    Args:
+        real: The folder, with links resolved.
+
+    Returns:
+        Paths relative to the folder, with slashes.
+
+    Raises:
+        OSError: The folder cannot be read, or a link in it leads out of it.
+    """
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    names: list[str] = []
+    for folder, folders, files in os.walk(real, onerror=refuse):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in folders:
+            if os.path.islink(os.path.join(folder, name)):
+                raise OSError(0, "a folder in it is a link")
+
+        for name in files:
+            ending = os.path.splitext(name)[1].lower()
+            is_table = ending == ".csv" and Path(folder) == real
+            if name.startswith(".") or not (ending in IMAGES or is_table):
+                continue
+
+            path = os.path.join(folder, name)
+            if os.path.islink(path) and not Path(os.path.realpath(path)).is_relative_to(real):
+                raise OSError(0, "a link in it leads out of it")
+
+            names.append(Path(path).relative_to(real).as_posix())
+
+    return sorted(names)
+
+
+def folder_sha256(real: Path) -> str:
+    """Return the digest of a folder of images: of the names and the contents of its files.
+
+    Args:
+        real: The folder, with links resolved.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    names = list_folder(real)
+    files = [Path(os.path.realpath(real / name)) for name in names]
+    signature = hashlib.sha256()
+    for name, file in zip(names, files, strict=True):
+        status = file.stat()
+        state = (name, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        signature.update(repr(state).encode("utf-8", "surrogateescape"))
+
+    seen = signature.hexdigest()
+    if _folders.get(real, ("", ""))[0] != seen:
+        digest = hashlib.sha256()
+        for name, file in zip(names, files, strict=True):
+            digest.update(f"{name}\0{sha256_of(file)}\n".encode("utf-8", "surrogateescape"))
+
+        _folders[real] = (seen, digest.hexdigest())
+
+    return _folders[real][1]
+
+
+_folders: dict[Path, tuple[str, str]] = {}
+"""State and digest of each folder."""
 
 
 def recorded(record: Path | None) -> dict[str, tuple[str, ...]]:

@@ -131,7 +131,8 @@ def tasks(as_json: bool) -> None:
     """List the tasks, their objectives, search spaces and protocols; the first of each is the
     default.
 
-    A file of your own is a task, too: csv:PATH#TARGET, npz:PATH, or table:PATH#COLUMN.
+    A file of your own is a task, too: csv:PATH#TARGET, images:FOLDER, npz:PATH,
+    parquet:PATH#TARGET, or table:PATH#COLUMN.
     """
     from archive.trainer.tasks import registry
 

@@ -53,6 +53,7 @@ _OF_PREDICTIONS: Mapping[str, Direction] = {
     "accuracy": "maximise",
     "loss": "minimise",
     "mse": "minimise",
+    "rmse": "minimise",
     "error": "minimise",
 }
 

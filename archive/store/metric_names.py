@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 STANDARDISED = "of the standardised target: a constant predictor scores about 1"
 """Unit of the mean squared errors of this package's tasks."""
 
-_FAMILIES = ("csv", "diabetes", "naval", "npz", "protein")
+OWN_UNIT = "in the target's own unit"
+"""Unit of the root mean squared errors of this package's tasks."""
+
+_FAMILIES = ("csv", "diabetes", "images", "naval", "npz", "parquet", "protein")
 
 
 def unit_of(protocol: str, metric: str) -> str | None:
@@ -40,14 +43,10 @@ def unit_of(protocol: str, metric: str) -> str | None:
     for prefix in PREFIXES:
         metric = metric.removeprefix(prefix)
 
-    if (
-        metric == "mse"
-        and name.recipe == DEFAULT_RECIPE
-        and name.base.partition("/")[0] in _FAMILIES
-    ):
-        return STANDARDISED
+    if name.recipe != DEFAULT_RECIPE or name.base.partition("/")[0] not in _FAMILIES:
+        return None
 
-    return None
+    return {"mse": STANDARDISED, "rmse": OWN_UNIT}.get(metric)
 
 
 def units_of(study: Study) -> str | None:
@@ -56,7 +55,12 @@ def units_of(study: Study) -> str | None:
     for objective in study.objectives:
         unit = unit_of(study.protocol, objective.name)
         if unit is not None:
-            units.append(f"{objective.name} is {unit}")
+            text = f"{objective.name} is {unit}"
+            if unit == STANDARDISED:
+                root = objective.name.removesuffix("mse") + "rmse"
+                text += f" ({root} is the error {OWN_UNIT})"
+
+            units.append(text)
 
     return "; ".join(units) or None
 

@@ -84,7 +84,9 @@ FAMILIES: Mapping[str, str] = MappingProxyType(
         "nb201": "nb201-",
         "transnas": "transnas-",
         "csv": "csv:",
+        "images": "images:",
         "npz": "npz:",
+        "parquet": "parquet:",
         "table": "table:",
     }
 )

@@ -112,7 +112,7 @@ def trainer() -> None:
     multiple=True,
     metavar="DIR",
     type=ExistingFolder(),
-    help="Folder with files that studies may name as csv:, npz: or table:, in addition to "
+    help="Folder with files that studies may name as csv:, images:, npz:, parquet: or table:, in addition to "
     "ARCHIVE_DATA_DIR and to the "
     "files of searches on this machine. May be repeated.",
 )

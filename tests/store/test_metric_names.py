@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from archive.store.metric_names import STANDARDISED, units_of
+from archive.store.metric_names import OWN_UNIT, STANDARDISED, unit_of, units_of
 from archive.store.records import Objective
 from tests.support.stores import study
 
@@ -10,8 +10,9 @@ from tests.support.stores import study
 def test_units_of_all_objectives_are_named():
     settings = {"protocol": "diabetes/1", "objective": "valid_mse", "direction": "minimise"}
     further = (Objective("params", "minimise"), Objective("test_mse", "minimise"))
-    assert units_of(study(**settings)) == f"valid_mse is {STANDARDISED}"
-    assert units_of(study(**settings, further=further)) == (
-        f"valid_mse is {STANDARDISED}; test_mse is {STANDARDISED}"
-    )
+    valid = f"valid_mse is {STANDARDISED} (valid_rmse is the error {OWN_UNIT})"
+    test = f"test_mse is {STANDARDISED} (test_rmse is the error {OWN_UNIT})"
+    assert units_of(study(**settings)) == valid
+    assert units_of(study(**settings, further=further)) == f"{valid}; {test}"
+    assert unit_of("csv/0123456789ab", "valid_rmse") == OWN_UNIT
     assert units_of(study()) is None

@@ -42,13 +42,25 @@ NAMES = ("train", "valid", "test")
 MANIFEST = "content.json"
 
 
-def splits(name: str, protocol: TrainingProtocol, build: Callable[[], Parts]) -> Splits:
+SCALING = "target.json"
+"""File of the target's mean and deviation; it is not of the manifest, which older versions check."""
+
+TargetScaling = Callable[[], "tuple[float, float] | None"]
+
+
+def splits(
+    name: str,
+    protocol: TrainingProtocol,
+    build: Callable[[], Parts],
+    target_scaling: TargetScaling | None = None,
+) -> Splits:
     """Return the parts of a data set from the cache, or build and cache them.
 
     Args:
         name: Name of the data set and its edition; equal names have equal rows.
         protocol: Protocol with the sizes and the split of the parts.
         build: Computes the parts.
+        target_scaling: Computes the mean and the deviation of a regression's target.
     """
     folder = sources.home() / "parts" / f"{name}-{_key(name, protocol)}"
     if not _is_intact(folder):
@@ -58,13 +70,30 @@ def splits(name: str, protocol: TrainingProtocol, build: Callable[[], Parts]) ->
         except OSError as error:
             # The trial needs the arrays, not the cache.
             log.warning("data not cached folder=%s reason=%r", folder, str(error))
-            return _splits(parts)
+            return _splits(parts, None if target_scaling is None else target_scaling())
 
     mapped: Parts = {}
     for part in NAMES:
         mapped[part] = (_map(folder, f"{part}-inputs"), _map(folder, f"{part}-targets"))
 
-    return _splits(mapped)
+    is_regression = mapped["train"][1].dtype.kind == "f"
+    if target_scaling is None or not is_regression:
+        return _splits(mapped)
+
+    return _splits(mapped, _cached_scaling(folder / SCALING, target_scaling))
+
+
+def _cached_scaling(file: Path, compute: TargetScaling) -> tuple[float, float] | None:
+    with suppress(OSError, ValueError, TypeError):
+        mean, deviation = json.loads(file.read_text())
+        return float(mean), float(deviation)
+
+    target = compute()
+    if target is not None:
+        with suppress(OSError):
+            write_atomically(file, json.dumps(target).encode())
+
+    return target
 
 
 def _key(name: str, protocol: TrainingProtocol) -> str:
@@ -85,8 +114,10 @@ def _map(folder: Path, name: str) -> Any:
     return np.load(folder / f"{name}.npy", mmap_mode="c", allow_pickle=False)
 
 
-def _splits(parts: Parts) -> Splits:
-    return Splits(_part(*parts["train"]), _part(*parts["valid"]), _part(*parts["test"]))
+def _splits(parts: Parts, target: tuple[float, float] | None = None) -> Splits:
+    return Splits(
+        _part(*parts["train"]), _part(*parts["valid"]), _part(*parts["test"]), target=target
+    )
 
 
 def _part(inputs: NDArray[np.float32], targets: NDArray[Any]) -> DataPart:

@@ -6,6 +6,8 @@ alone.
 
 from __future__ import annotations
 
+import os
+import tempfile
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.errors import TrainingError
+from archive.trainer.datasets import sources
 from archive.trainer.datasets.splits import Scaling
 from archive.trainer.protocols.base import TrainingProtocol
 
@@ -22,6 +25,10 @@ Parts = dict[str, tuple[NDArray[np.float32], NDArray[Any]]]
 CHUNK = 4096
 """Rows that are standardised at a time: a whole data set in double precision would not fit into a
 small machine."""
+CHUNK_NUMBERS = 2**24
+"""Most numbers of a chunk: large images come in fewer rows."""
+IN_MEMORY = 2**26
+"""Bytes up to which an array is in memory; larger ones are on disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +145,11 @@ def moments(
     The deviation of a constant is 1.
     """
     axes = tuple(range(inputs.ndim - 1))
-    if inputs.dtype == np.uint8:
+    if inputs.dtype in (np.uint8, np.uint16):
         # Sums of integers are exact for any size of chunks.
         count = len(rows) * int(np.prod(inputs.shape[1:-1]))
         sums = squares = np.zeros(inputs.shape[-1], dtype=np.int64)
-        for indices in _chunks(rows):
+        for indices in _chunks(rows, inputs):
             chunk = inputs[indices].astype(np.int64)
             sums = sums + chunk.sum(axis=axes)
             squares = squares + (chunk**2).sum(axis=axes)
@@ -163,12 +170,34 @@ def _standardise(
     mean: NDArray[np.float64],
     deviation: NDArray[np.float64],
 ) -> NDArray[np.float32]:
-    out = np.empty((len(rows), *inputs.shape[1:]), dtype=np.float32)
-    for start, indices in zip(range(0, len(rows), CHUNK), _chunks(rows), strict=True):
-        out[start : start + CHUNK] = (inputs[indices] - mean) / deviation
+    out: NDArray[np.float32] = allocate((len(rows), *inputs.shape[1:]), np.dtype(np.float32))
+    start = 0
+    for indices in _chunks(rows, inputs):
+        out[start : start + len(indices)] = (inputs[indices] - mean) / deviation
+        start += len(indices)
 
     return out
 
 
-def _chunks(rows: NDArray[np.intp]) -> list[NDArray[np.intp]]:
-    return [rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK)]
+def _chunks(rows: NDArray[np.intp], inputs: NDArray[Any]) -> list[NDArray[np.intp]]:
+    per_row = max(1, int(np.prod(inputs.shape[1:])))
+    chunk = max(1, min(CHUNK, CHUNK_NUMBERS // per_row))
+    return [rows[start : start + chunk] for start in range(0, len(rows), chunk)]
+
+
+def allocate(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return an array without content: in memory, or, if large, in a file without a name."""
+    size = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
+    if size <= IN_MEMORY:
+        return np.empty(shape, dtype)
+
+    home = sources.home()
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=home) as file:
+            # A full disk would end the process at a write to the array.
+            os.posix_fallocate(file.fileno(), 0, size)
+            # The system frees the file with the last array on it.
+            return np.memmap(file, dtype, "w+", shape=shape)
+    except OSError:
+        return np.empty(shape, dtype)

@@ -238,7 +238,10 @@ def load(name: str, protocol: TrainingProtocol) -> Splits:
     def parts() -> layout.Parts:
         return layout.cut(_rows(name, protocol), protocol)
 
-    return cache.splits(f"{name}-{protocol.data}", protocol, parts)
+    def target_scaling() -> tuple[float, float] | None:
+        return scaling(name, protocol).target
+
+    return cache.splits(f"{name}-{protocol.data}", protocol, parts, target_scaling)
 
 
 def scaling(name: str, protocol: TrainingProtocol) -> Scaling:

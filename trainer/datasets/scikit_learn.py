@@ -58,17 +58,18 @@ def split(
         ValueError: The protocol's sizes do not add up to n.
     """
     train, valid, test = _parts(targets, protocol)
-    inputs = _standardise(inputs, train, axis=0 if per_feature else None)
+    standardised = _standardise(inputs, train, axis=0 if per_feature else None)
     if np.issubdtype(targets.dtype, np.integer):
         y: Targets = targets.astype(np.int64)
     else:
         y = _standardise(targets.astype(np.float64), train, axis=0).astype(np.float32)
 
-    x = inputs.astype(np.float32)
+    x = standardised.astype(np.float32)
     return Splits(
         train=DataPart(x[train], y[train]),
         valid=DataPart(x[valid], y[valid]),
         test=DataPart(x[test], y[test]),
+        target=scaling(inputs, targets, protocol, per_feature=per_feature).target,
     )
 
 

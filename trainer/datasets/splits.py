@@ -36,11 +36,20 @@ class DataPart:
 
 @dataclass(frozen=True, slots=True)
 class Splits:
-    """The three parts of a data set."""
+    """The three parts of a data set.
+
+    Attributes:
+        train: Training part.
+        valid: Validation part.
+        test: Test part.
+        target: Mean and deviation of the target of a regression before it was standardised; None in
+            a classification, and where they are not known.
+    """
 
     train: DataPart
     valid: DataPart
     test: DataPart
+    target: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Readers of users' files: a CSV with a header, or the arrays of a `.npz`.
 
-    CSV     one row per input, numbers in every column but the target's, no gaps
+    CSV     one row per input, numbers in every column but the target's, no gaps; `mixed_tables`
+            reads the others
     npz     x, y                                              split by the protocol
             x_train, y_train, x_test, y_test                  the test part is the file's
             … and x_valid, y_valid                            all three parts are the file's
@@ -15,8 +16,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import product
 from pathlib import Path
@@ -44,6 +45,9 @@ FEWEST_OF_A_CLASS = 5
 one other."""
 
 
+SEPARATORS = (",", ";", "\t", "|")
+
+
 @dataclass(frozen=True, slots=True)
 class FileContent:
     """The content of a file.
@@ -55,6 +59,10 @@ class FileContent:
         parts: Number of the file's own rows for training, validation and tests; None if it has no
             parts.
         turned: Whether the file has the channels of images first; the rows have them last.
+        encode: Computes the inputs from the numbers of the training rows, where the file has other
+            entries than numbers; the inputs of `rows` then are placeholders.
+        preparation: What it does, as JSON values for the protocol.
+        notes: Further facts for the summary of the task.
     """
 
     rows: Rows
@@ -62,6 +70,18 @@ class FileContent:
     classes: int
     parts: tuple[int, int, int] | None = None
     turned: bool = False
+    encode: Callable[[NDArray[np.intp]], NDArray[Any]] | None = None
+    preparation: Mapping[str, Any] = field(default_factory=dict)
+    notes: str = ""
+
+    def prepared(
+        self,
+        encode: Callable[[NDArray[np.intp]], NDArray[Any]],
+        preparation: Mapping[str, Any],
+        notes: str,
+    ) -> FileContent:
+        """Return the content with inputs that depend on the training rows."""
+        return replace(self, encode=encode, preparation=preparation, notes=notes)
 
 
 def read_csv(path: Path, content: bytes, target: str, kind: Kind | None) -> FileContent:
@@ -76,12 +96,12 @@ def read_csv(path: Path, content: bytes, target: str, kind: Kind | None) -> File
     Raises:
         UnusableFileError: It is no such file; the message names the row and the column.
     """
-    lines = _csv_lines(path, content)
+    lines = csv_lines(path, content)
     if not lines:
         raise UnusableFileError(f"{path} is no CSV: it is empty")
 
     head = [name.strip() for name in lines[0]]
-    _check_head(path, head, target)
+    check_head(path, head, target)
     table = lines[1:]
     for number, line in enumerate(table, 1):
         if len(line) != len(head):
@@ -94,7 +114,7 @@ def read_csv(path: Path, content: bytes, target: str, kind: Kind | None) -> File
     for column, name in enumerate(head):
         if column != target_column:
             index = column if column < target_column else column - 1
-            inputs[:, index] = _numbers(path, column, name, [line[column] for line in table])
+            inputs[:, index] = numbers_of(path, column, name, [line[column] for line in table])
 
     texts = [line[target_column].strip() for line in table]
     if "" in texts:
@@ -104,31 +124,81 @@ def read_csv(path: Path, content: bytes, target: str, kind: Kind | None) -> File
 
     labels = targets.labels_of(texts)
     if (kind or targets.kind_of_labels(labels)) == "values":
-        return _content(path, inputs, _numbers(path, target_column, target, texts), None)
+        return check_content(path, inputs, numbers_of(path, target_column, target, texts), None)
 
     advice = ""
     are_numbers = labels is not None and Decimal in map(type, labels.values())
     if are_numbers and not kind:
         advice = ": append :values to the column's name if they are no classes"
 
-    return _content(path, inputs, targets.classes_of_texts(texts, labels), None, advice)
+    return check_content(path, inputs, targets.classes_of_texts(texts, labels), None, advice)
 
 
-def _csv_lines(path: Path, content: bytes) -> list[list[str]]:
+def decode_text(path: Path, content: bytes) -> str:
+    """Return the text of a file in UTF-8.
+
+    Raises:
+        UnusableFileError: It is no UTF-8.
+    """
     try:
-        lines = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UnusableFileError(f"{path} is no UTF-8 text: save it as UTF-8") from None
+
+
+def csv_lines(path: Path, content: bytes, separator: str = ",") -> list[list[str]]:
+    """Return the lines of a CSV with an entry.
+
+    Raises:
+        UnusableFileError: It is no CSV.
+    """
+    text = decode_text(path, content)
+    try:
+        lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
         # Lines without an entry are no rows.
         return [line for line in lines if "".join(line).strip()]
-    except (UnicodeDecodeError, csv.Error, ValueError) as error:
-        if isinstance(error, UnicodeDecodeError):
-            raise UnusableFileError(f"{path} is no UTF-8 text: save it as UTF-8") from None
-
+    except (csv.Error, ValueError) as error:
         raise UnusableFileError(
             f"{path} is no CSV: its rows cannot be told apart", f"{path} is no CSV: {error}"
         ) from None
 
 
-def _check_head(path: Path, head: Sequence[str], target: str) -> None:
+def separator_of(text: str, target: str = "") -> str:
+    """Return the separator of a CSV by its header: with it, the target is a column of several.
+
+    Args:
+        text: Content of the file.
+        target: Name of the target; empty takes the separator with the most columns.
+    """
+    widths: dict[str, int] = {}
+    for separator in SEPARATORS:
+        try:
+            head, _ = split_head(text, separator)
+        except csv.Error:
+            continue
+
+        if not target or target in head:
+            widths[separator] = len(head)
+
+    # The first of equals: a comma.
+    return max(widths, key=lambda separator: widths[separator], default=",")
+
+
+def split_head(text: str, separator: str) -> tuple[list[str], str]:
+    """Return the names in the header of a CSV, and the text after it.
+
+    Raises:
+        csv.Error: It is no CSV.
+    """
+    stream = io.StringIO(text, newline="")
+    for row in csv.reader(stream, delimiter=separator, strict=True):
+        if "".join(row).strip():
+            return [name.strip() for name in row], stream.read()
+
+    return [], ""
+
+
+def check_head(path: Path, head: Sequence[str], target: str) -> None:
     """Check that the columns have different names, the target once, and that there is an input."""
     if len(head) == 1 and ";" in head[0]:
         raise UnusableFileError(
@@ -204,7 +274,7 @@ def read_npz(path: Path, content: bytes, kind: Kind | None = None) -> FileConten
     answers = _answers(path, y, kind, of_images=inputs.ndim == 4)
     numeric = y.dtype.kind in "uifO" and kind is None
     advice = ": append :values to the name of the file if they are no classes" if numeric else ""
-    return replace(_content(path, inputs, answers, parts, advice), turned=turned)
+    return replace(check_content(path, inputs, answers, parts, advice), turned=turned)
 
 
 def _suffixes(path: Path, arrays: Mapping[str, NDArray[Any]]) -> tuple[str, ...]:
@@ -290,7 +360,18 @@ def _finite(path: Path, name: str, values: NDArray[np.float64]) -> NDArray[np.fl
     return values
 
 
-def _numbers(path: Path, column: int, name: str, texts: Sequence[str]) -> NDArray[np.float64]:
+def numbers_of(path: Path, column: int, name: str, texts: Sequence[str]) -> NDArray[np.float64]:
+    """Return the numbers in a column.
+
+    Args:
+        path: Path of the file, for messages.
+        column: Number of the column, from 0.
+        name: Its name.
+        texts: Its entries.
+
+    Raises:
+        UnusableFileError: An entry is no finite number in single precision.
+    """
     values = np.empty(len(texts))
     for row, text in enumerate(texts):
         try:
@@ -306,13 +387,25 @@ def _numbers(path: Path, column: int, name: str, texts: Sequence[str]) -> NDArra
     return values
 
 
-def _content(
+def check_content(
     path: Path,
     inputs: NDArray[Any],
     answers: NDArray[Any],
     parts: tuple[int, int, int] | None,
     advice: str = "",
 ) -> FileContent:
+    """Return the content of a file, if there is something to learn.
+
+    Args:
+        path: Path of the file, for messages.
+        inputs: (n, …) inputs.
+        answers: (n,) int64 classes, or float64 values.
+        parts: Sizes of the file's own parts; None if it has none.
+        advice: End of the message on a class with too few rows.
+
+    Raises:
+        UnusableFileError: There are too few rows, or the target is the same in all.
+    """
     if len(answers) < FEWEST_ROWS:
         raise UnusableFileError(f"{path} must have at least {FEWEST_ROWS} rows, got {len(answers)}")
 

@@ -83,12 +83,43 @@ def loss_of(outputs: Tensor, targets: Tensor, task: Task) -> Tensor:
     return F.mse_loss(outputs.view_as(targets), targets)
 
 
-def training_loss(task: Task, protocol: TrainingProtocol) -> Loss:
-    """Return the training loss: the evaluation loss, unless the protocol overrides it."""
+def training_loss(
+    task: Task, protocol: TrainingProtocol, class_weights: Tensor | None = None
+) -> Loss:
+    """Return the training loss: the evaluation loss, unless the protocol overrides it.
+
+    Args:
+        task: The task.
+        protocol: Its protocol.
+        class_weights: (classes,) weights from `weights_of`; None for equal ones.
+    """
+    if class_weights is not None:
+        return lambda outputs, targets: F.cross_entropy(
+            outputs, targets, weight=class_weights.to(outputs.dtype)
+        )
+
     if task.kind == "regression" and protocol.loss == "absolute":
         return lambda outputs, targets: F.l1_loss(outputs.view_as(targets), targets)
 
     return lambda outputs, targets: loss_of(outputs, targets, task)
+
+
+def weights_of(protocol: TrainingProtocol, targets: Tensor, classes: int) -> Tensor | None:
+    """Return the weights of the classes under a protocol; None for equal ones.
+
+    The weight of a class is n / (classes * rows of the class); of one without rows, 0.
+
+    Args:
+        protocol: Protocol with `class_weights`.
+        targets: (n,) classes of the training part.
+        classes: Number of classes.
+    """
+    if protocol.class_weights == "none":
+        return None
+
+    counts = torch.bincount(targets, minlength=classes).to(torch.float32)
+    weights = len(targets) / (classes * counts)
+    return torch.where(counts > 0, weights, torch.zeros_like(weights))
 
 
 class BestEpoch:

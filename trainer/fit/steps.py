@@ -235,6 +235,7 @@ class Steps:
         overrides: Hyperparameters that differ from the protocol.
         precision: `float32`, `bf16` or `tf32`.
         seed: Seed of the dropout.
+        class_weights: (classes,) weights in the loss; None for equal ones.
 
     Attributes:
         dropout: Dropout of the layers' inputs, by the overrides.
@@ -252,6 +253,7 @@ class Steps:
         overrides: Hyperparameters = Hyperparameters(),  # noqa: B008  immutable
         precision: str = "float32",
         seed: int = 0,
+        class_weights: Tensor | None = None,
     ) -> None:
         self.network = network
         self.protocol = protocol
@@ -259,7 +261,7 @@ class Steps:
         self.dropout = InputDropout(
             applied_layers(network), overrides.of_layers("dropout", len(layers), 0.0), seed
         )
-        self.loss = training_loss(task, protocol)
+        self.loss = training_loss(task, protocol, class_weights)
         self.optimisers = _optimisers(network, protocol, overrides)
         bounds = overrides.of_layers("max_norm", len(layers), math.inf)
         self.bounded: list[tuple[UnitWeights, float]] = []

@@ -42,7 +42,7 @@ from archive.errors import TrainingError
 from archive.trainer.datasets.splits import Splits
 from archive.trainer.fit import precision as precisions
 from archive.trainer.fit.batches import Batches
-from archive.trainer.fit.evaluate import BestEpoch, evaluate
+from archive.trainer.fit.evaluate import BestEpoch, evaluate, weights_of
 from archive.trainer.fit.hyperparameters import Hyperparameters
 from archive.trainer.fit.memory import out_of_memory
 from archive.trainer.fit.steps import Steps, under
@@ -63,7 +63,8 @@ def fit(trial: TrialContext) -> FitResult:
 
     The metrics of the result are `valid_<metric>`, `valid_loss`, `train_loss` and the metric on the
     test part (`test_accuracy`, `test_mse`), all at the best epoch; `best_epoch`, `params` and
-    `flops` (`archive.trainer.nn.costs`). The task's metric on the validation part chooses the best
+    `flops` (`archive.trainer.nn.costs`). A regression also has `valid_rmse` and `test_rmse`, in the
+    unit of the target. The task's metric on the validation part chooses the best
     epoch, whatever the study optimises; the weights are the best epoch's.
 
     Raises:
@@ -172,8 +173,9 @@ def _prepare(
     network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     protocol = trial.protocol
     total = protocol.epochs * parts["train"].steps(protocol)
-    steps = Steps(network, trial.task, protocol, total, overrides, precision, trial.seed)
-    return Training(network, parts, steps, trial)
+    weights = weights_of(protocol, parts["train"].targets, trial.task.outputs)
+    steps = Steps(network, trial.task, protocol, total, overrides, precision, trial.seed, weights)
+    return Training(network, parts, steps, trial, splits.target)
 
 
 def _digest(splits: Splits) -> str:
@@ -213,6 +215,11 @@ def _result(training: Training, ended: str, precision: str) -> FitResult:
         "params": float(size.params),
         "flops": float(size.flops),
     }
+    if task.metric == "mse" and training.target is not None:
+        _, deviation = training.target
+        metrics["valid_rmse"] = deviation * math.sqrt(best.metric)
+        metrics["test_rmse"] = deviation * math.sqrt(test_metric)
+
     environment: dict[str, Any] = {"precision": precision}
     if training.steps.graphs:
         environment["cuda_graphs"] = len(training.steps.graphs)
@@ -261,6 +268,7 @@ class Training:
         parts: `train`, `valid` and `test`, on the network's device.
         steps: The network's optimisers.
         trial: The trial; its reports are the whole epochs so far.
+        target: Mean and deviation of the target before it was standardised; None if not known.
 
     Attributes:
         best: The best epoch so far.
@@ -272,11 +280,13 @@ class Training:
         parts: Mapping[str, Batches],
         steps: Steps,
         trial: TrialContext,
+        target: tuple[float, float] | None = None,
     ) -> None:
         self.network = network
         self.parts = parts
         self.steps = steps
         self.trial = trial
+        self.target = target
         self.task = trial.task
         self.protocol = trial.protocol
         self.best = BestEpoch(network, maximise=self.task.direction == "maximise")

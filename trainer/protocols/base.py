@@ -93,6 +93,11 @@ class TrainingProtocol:
             `shift-flip`, mirrored half of the time as well.
         data: Edition of the data: `official`, another edition of the task, or the SHA-256 of a
             user's file.
+        class_weights: Weights of the classes in the training loss: `none`, or `balanced`: a class
+            weighs n / (classes * its rows) by its rows in the training part. The evaluation loss
+            and the metric are without weights.
+        preparation: What a reader made of a user's file before the split and the standardisation,
+            as JSON values that must not be changed: kinds of columns, gaps, size of images.
         network: Options of the network around the architecture, by name (`archive.trainer.nn`), as
             JSON values that must not be changed. A builder has a default for each of its options.
         recipe: Name of the recipe. All but the default one follow the other choices as far as they
@@ -126,6 +131,8 @@ class TrainingProtocol:
     inherited_epochs: int | None = None
     recipe: str = DEFAULT_RECIPE
     network: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    class_weights: Literal["none", "balanced"] = "none"
+    preparation: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the choices as plain values, to record or show."""

@@ -1,7 +1,7 @@
 """Access to files that studies name: permission to open them, and errors without their content.
 
-A study's task may be a file: `csv:PATH#TARGET`, `npz:PATH`, `table:PATH#COLUMN`. The path then
-comes from the database, where every writer of the archive could choose it. A file is opened for a
+A study's task may be a file: `csv:PATH#TARGET`, `parquet:PATH#TARGET`, `npz:PATH`, `images:FOLDER`,
+`table:PATH#COLUMN`. The path then comes from the database, where every writer of the archive could choose it. A file is opened for a
 study if its content is the one that the study's protocol names (a prefix of its SHA-256,
 `csv/3f9a0c…`), and if its path, with links resolved, is
 
@@ -25,24 +25,33 @@ from typing import Final
 
 from archive import named_files
 from archive.errors import ArchiveError, MissingDataError, UnknownNameError, UnusableFileError
-from archive.named_files import RECORD
+from archive.named_files import RECORD, folder_sha256
 from archive.named_files import recorded as _recorded
 from archive.named_files import resolved as _resolved
 from archive.named_files import sha256_of as _sha256
 
-FORMS: Final = ("csv", "npz", "table")
+FORMS: Final = ("csv", "images", "npz", "parquet", "table")
 KINDS: Final = ("classes", "values")
 """Kinds of targets, at the end of a task's name: `csv:PATH#TARGET:classes`, `npz:PATH:values`."""
-_COLUMN = re.compile(r"(?<=\.csv)#|(?<=\.tsv)#|(?<=\.csv\.gz)#|(?<=\.tsv\.gz)#")
-_PROTOCOL = re.compile(r"(?:csv|npz|table)/(?P<digest>[0-9a-f]{12,64})(?:\+.*)?")
+BALANCED: Final = "balanced"
+"""Option of a task's name: the classes weigh the same in the training loss."""
+SKIP_BAD: Final = "skip-bad"
+"""Option of a task on images: files that cannot be read are left out."""
+OPTIONS: Final = (*KINDS, BALANCED, SKIP_BAD)
+_COLUMN = re.compile(
+    r"(?<=\.csv)#|(?<=\.tsv)#|(?<=\.csv\.gz)#|(?<=\.tsv\.gz)#|(?<=\.parquet)#|(?<=\.pq)#"
+)
+_SIZE = re.compile(r"@\d+(?:x\d+)?")
+_PROTOCOL = re.compile(r"(?:csv|images|npz|parquet|table)/(?P<digest>[0-9a-f]{12,64})(?:\+.*)?")
 
 
 def reference_of(task: str) -> tuple[str, str] | None:
     """Return the path and the column in the name of a task, each empty if missing.
 
     The column begins after the ending of a table's file name, so that both may contain `#`; after
-    the last `#` of a name without such an ending. It includes the kind of the target; an `npz` has
-    no column, only the kind.
+    the last `#` of a name without such an ending. It includes the options of the target,
+    `TARGET:classes:balanced`; an `npz` has no column, only the options, and a folder of images the
+    size and the options, `@32:balanced`.
 
     Returns:
         None if the task is no file.
@@ -51,15 +60,39 @@ def reference_of(task: str) -> tuple[str, str] | None:
     if not separator or form not in FORMS:
         return None
 
-    if form == "npz":
-        path, separator, kind = reference.rpartition(":")
-        return (path, kind) if separator and kind in KINDS else (reference, "")
+    if form in ("npz", "images"):
+        path, options = split_options(reference)
+        column = ":".join(options)
+        if form == "npz":
+            return path, column
+
+        plain, at, size = path.rpartition("@")
+        if at and _SIZE.fullmatch(at + size):
+            path = plain
+            column = f"@{size}:{column}" if column else f"@{size}"
+        elif column:
+            column = f":{column}"
+
+        # A path with and without a slash at its end is one folder.
+        return path.rstrip("/") or path, column
 
     if named := _COLUMN.search(reference):
         return reference[: named.start()], reference[named.end() :]
 
     path, _, column = reference.rpartition("#")
     return path, column
+
+
+def split_options(text: str) -> tuple[str, list[str]]:
+    """Return a name without the options at its end, and the options in their order."""
+    options: list[str] = []
+    while True:
+        rest, separator, option = text.rpartition(":")
+        if not separator or option not in OPTIONS:
+            return text, options
+
+        text = rest
+        options.insert(0, option)
 
 
 def label_of(task: str) -> str:
@@ -73,6 +106,9 @@ def label_of(task: str) -> str:
     label = f"{form}:{Path(path).name}"
     if not column:
         return label
+
+    if form == "images":
+        return f"{label}{column}"
 
     return f"{label}:{column}" if form == "npz" else f"{label}#{column}"
 
@@ -139,7 +175,7 @@ def check_content(path: str, protocol: str) -> None:
     named = _PROTOCOL.fullmatch(protocol)
     real = _resolved(path)
     try:
-        digest = "" if real is None else _sha256(real)
+        digest = "" if real is None else sha256_of_path(real)
     except OSError as error:
         raise MissingDataError(f"cannot read {path}: {error.strerror}") from None
 
@@ -149,6 +185,15 @@ def check_content(path: str, protocol: str) -> None:
             f"that of the protocol {protocol}; put that file back, or create another study with "
             "this one"
         )
+
+
+def sha256_of_path(real: Path) -> str:
+    """Return the digest of a file, or of a folder of images.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    return folder_sha256(real) if real.is_dir() else _sha256(real)
 
 
 def record_file(home: Path, task: str, sha256: str) -> None:

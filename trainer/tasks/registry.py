@@ -2,6 +2,8 @@
 
     digits, naval, …              training on a built-in data set                 builtin
     csv:PATH#TARGET, npz:PATH     training on a user's file                       user_files
+    parquet:PATH#TARGET           likewise                                        user_files
+    images:FOLDER                 training on a folder of images                  user_files
     nb201-cifar10, nb101, …       results from a built-in table, no training      benchmark_tables
     table:PATH#COLUMN             results from a user's table                     tabular
     nb201-cifar10~0.005, …        results from a table, with noise                tabular
@@ -11,7 +13,9 @@ Where a user has typed the name of a file alone, the message tells the name of i
     pets.csv                      csv:pets.csv#TARGET, with the columns of the file
     pets.csv#species              csv:pets.csv#species
     cells.csv                     table:cells.csv#COLUMN, where its columns describe networks
+    pets.parquet                  parquet:pets.parquet#TARGET
     scans.npz                     npz:scans.npz
+    shapes/                       images:shapes
 
 Naming a task loads neither torch nor scikit-learn; `Task.load` does. Another package adds a task
 with an entry point of the group `archive.tasks` that loads to a `Task`.
@@ -21,12 +25,14 @@ from __future__ import annotations
 
 import csv
 import gzip
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from archive.errors import SettingsError, UnknownNameError, UsageError
 from archive.files import expanded
+from archive.named_files import list_folder
 from archive.queue.capabilities import NOISE
 from archive.registry import Registry
 from archive.trainer.protocols.base import TrainingProtocol
@@ -43,8 +49,6 @@ from archive.trainer.tasks.file_access import (
 from archive.trainer.tasks.tabular import TabularProtocol, TabularTask
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from archive.store.records import Study
 
 __all__ = [
@@ -82,6 +86,8 @@ registry = Registry(
     },
 )
 
+HEAD_CHARACTERS = 2**16
+"""Characters of a CSV in which its header is looked for."""
 MOST_COLUMNS = 12
 """Most columns that a message lists."""
 NETWORKS = ("arch_str", "net_str", "genotype", "adjacency_rowmajor", "arch")
@@ -94,7 +100,7 @@ def names() -> tuple[str, ...]:
 
 
 def get(name: str) -> Task | TabularTask:
-    """Return a task by its name, or by a file: `csv:PATH#TARGET`, `npz:PATH`, `table:PATH#COLUMN`.
+    """Return a task by its name, or by a file: `csv:PATH#TARGET`, `images:FOLDER`, and others.
 
     Raises:
         UnknownNameError: There is no task of this name.
@@ -203,7 +209,7 @@ def name_advice(name: str) -> str | None:
     form, separator, rest = name.partition(":")
     if separator and form in FORMS:
         path, column = reference_of(name) or ("", "")
-        if form == "npz" or (path and column):
+        if form in ("npz", "images") or (path and column):
             return None
 
         # Without its column, the name has the path alone.
@@ -211,7 +217,7 @@ def name_advice(name: str) -> str | None:
 
     path, column = reference_of(f"csv:{name}") or ("", "")
     message = _message(name, name, "")
-    if message is None and column:
+    if message is None and path and column:
         return _message(name, path, column)
 
     return message
@@ -220,6 +226,9 @@ def name_advice(name: str) -> str | None:
 def _message(name: str, path: str, column: str, form: str = "") -> str | None:
     try:
         file = expanded(path)
+        if file.is_dir() and not form:
+            return _folder_message(name, path, file)
+
         if not file.is_file():
             return None
     except (OSError, ValueError, SettingsError):
@@ -230,6 +239,8 @@ def _message(name: str, path: str, column: str, form: str = "") -> str | None:
 
     head = _head(file)
     task_form = form or ("table" if _describes_networks(head) else "csv")
+    if file.suffix in (".parquet", ".pq"):
+        task_form = "parquet"
     part = "COLUMN" if task_form == "table" else "TARGET"
     fault = f"{name} names no {part.lower()}" if form else f"{name} is a file, not a task"
     message = f"{fault}: its task is {task_form}:{path}#{column or part}"
@@ -243,12 +254,28 @@ def _message(name: str, path: str, column: str, form: str = "") -> str | None:
     return f"{message}; its columns are {columns:.300}"
 
 
+def _folder_message(name: str, path: str, folder: Path) -> str | None:
+    """Return a message with the name of a folder's task; None for one without images."""
+    folder = Path(os.path.realpath(folder))
+    if any(not name.lower().endswith(".csv") for name in list_folder(folder)):
+        return f"{name} is a folder, not a task: its task is images:{path}"
+
+    return None
+
+
 def _head(file: Path) -> list[str]:
     """Return the names of the columns of a CSV; empty where it has none."""
     head: list[str] = []
     try:
+        if file.suffix in (".parquet", ".pq"):
+            return _parquet_head(file)
+
         with _open_text(file) as content:
-            for row in csv.reader(content):
+            lines = content.readlines(HEAD_CHARACTERS)
+            from archive.trainer.datasets.user_readers import separator_of
+
+            separator = separator_of("".join(lines))
+            for row in csv.reader(lines, delimiter=separator):
                 if any(map(str.strip, row)):
                     head = row
                     break
@@ -257,6 +284,13 @@ def _head(file: Path) -> list[str]:
 
     names = [entry.strip() for entry in head]
     return names if all(name.isprintable() for name in names) else []
+
+
+def _parquet_head(file: Path) -> list[str]:
+    from pyarrow import parquet
+
+    names: list[str] = parquet.read_schema(file).names
+    return [name for name in names if name.isprintable()]
 
 
 def _open_text(file: Path) -> IO[str]:

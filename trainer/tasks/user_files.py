@@ -1,6 +1,17 @@
-"""Tasks on files of users: `csv:PATH#TARGET`, `npz:PATH`, and each with `:classes` or `:values`.
+"""Tasks on files of users, with options at the end of their names.
 
-`archive.trainer.datasets.user_readers` defines the contents of the files. The name of the protocol
+    csv:PATH#TARGET        numbers without gaps: `archive.trainer.datasets.user_readers`;
+                           other tables: `archive.trainer.datasets.mixed_tables`
+    parquet:PATH#TARGET    `archive.trainer.datasets.mixed_tables`
+    npz:PATH               arrays: `archive.trainer.datasets.user_readers`
+    images:FOLDER          `archive.trainer.datasets.image_folders`
+    images:FOLDER@32       resized to 32 x 32; `@32x48`: height and width
+
+    :classes, :values      kind of the target
+    :balanced              the classes weigh the same in the training loss
+    :skip-bad              images that cannot be read are left out
+
+The name of the protocol
 contains the file's SHA-256, so that evaluations are comparable only if the data are the same. Its
 rules depend on the data:
 
@@ -19,17 +30,27 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
-from archive.errors import TrainingError, UsageError
+from archive.errors import TrainingError, UnusableFileError, UsageError
 from archive.files import absolute
 from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.tasks.base import Task
 from archive.trainer.tasks.builtin import DIABETES, DIGITS, FASHION_MNIST, NAVAL
-from archive.trainer.tasks.file_access import KINDS, redacted_errors, reference_of
+from archive.trainer.tasks.file_access import (
+    BALANCED,
+    KINDS,
+    SKIP_BAD,
+    redacted_errors,
+    reference_of,
+    sha256_of_path,
+    split_options,
+)
 
 if TYPE_CHECKING:
     from archive.trainer.datasets.layout import Rows
@@ -37,8 +58,8 @@ if TYPE_CHECKING:
     from archive.trainer.datasets.targets import Kind
     from archive.trainer.datasets.user_readers import FileContent
 
-PREFIXES = ("csv:", "npz:")
-FORMS = ("csv:PATH#TARGET", "npz:PATH")
+PREFIXES = ("csv:", "images:", "npz:", "parquet:")
+FORMS = ("csv:PATH#TARGET", "images:FOLDER", "npz:PATH", "parquet:PATH#TARGET")
 """Forms of the names of tasks, for messages."""
 FEW = 2000
 
@@ -46,75 +67,172 @@ log = logging.getLogger(__name__)
 
 
 class FileTarget(NamedTuple):
-    """What a task learns from a file.
+    """What a task learns from a file, and how.
 
     Attributes:
-        form: `csv` or `npz`.
-        column: Column of a CSV; empty for an `npz`.
+        form: `csv`, `images`, `npz` or `parquet`.
+        column: Column of a table; empty for the other forms.
         kind: Kind of the target; None infers it.
+        size: Height and width of images; None for a size by the median.
+        balanced: Whether the classes weigh the same in the training loss.
+        skip_bad: Whether images that cannot be read are left out.
     """
 
     form: str
     column: str
     kind: Kind | None = None
+    size: tuple[int, int] | None = None
+    balanced: bool = False
+    skip_bad: bool = False
 
     def reference(self, path: Path | str) -> str:
         """Return the file and the target as in the name of the task."""
-        return f"{path}#{self.text}" if self.column else f"{path}{self.text}"
+        if self.column:
+            return f"{path}#{self.text}"
+
+        separator = ":" if self.form == "npz" and self.text else ""
+        return f"{path}{separator}{self.text}"
 
     @property
     def text(self) -> str:
-        """The target in names: column and kind."""
-        return f"{self.column}:{self.kind}" if self.kind else self.column
+        """The target in names: column or size, then the options."""
+        first = self.column
+        if self.size is not None:
+            height, width = self.size
+            first = f"@{height}" if height == width else f"@{height}x{width}"
+
+        options: list[str] = [self.kind] if self.kind else []
+        if self.skip_bad:
+            options.append(SKIP_BAD)
+
+        if self.balanced:
+            options.append(BALANCED)
+
+        joined = ":".join(options)
+        if not joined:
+            return first
+
+        return joined if self.form == "npz" else f"{first}:{joined}"
 
 
 def parse(name: str) -> Task:
-    """Return the task `csv:PATH#TARGET` or `npz:PATH`, perhaps with the kind of the target.
+    """Return the task of a file or a folder of images.
+
+    Args:
+        name: `csv:PATH#TARGET`, `parquet:PATH#TARGET`, `npz:PATH` or `images:FOLDER`, perhaps with
+            options.
 
     Raises:
         UsageError: The text or the file cannot be used.
     """
     form = name.partition(":")[0]
     reference, column = reference_of(name) or ("", "")
-    if form == "csv" and not (reference and column):
-        raise UsageError(f"a CSV is named as csv:PATH#TARGET, got {name!r}")
+    if form in TABLES and not (reference and column):
+        article = "CSV" if form == "csv" else "Parquet file"
+        raise UsageError(f"a {article} is named as {form}:PATH#TARGET, got {name!r}")
 
-    if not reference:
+    if form == "npz" and not reference:
         raise UsageError(f"a file of arrays is named as npz:PATH, got {name!r}")
 
+    if form == "images" and not reference:
+        raise UsageError(f"a folder of images is named as images:FOLDER, got {name!r}")
+
+    target = _target(form, column, name)
     try:
         path = absolute(reference)
         status = path.stat()
+        if form == "images":
+            return _folder_task(path, target)
     except OSError as error:
         raise UsageError(f"cannot read {reference}: {error.strerror}") from None
     except ValueError as error:
         # The text cannot be a path.
         raise UsageError(f"cannot read {reference!r}: {error}") from None
 
-    return _task(path, _target(form, column), status.st_mtime_ns, status.st_size)
+    return _task(path, target, status.st_mtime_ns, status.st_size)
 
 
-def _target(form: str, text: str) -> FileTarget:
+def _folder_task(folder: Path, target: FileTarget) -> Task:
+    if not folder.is_dir():
+        raise UsageError(f"images:{folder} must name a folder, got a file")
+
+    return _images_task(folder, target, sha256_of_path(Path(os.path.realpath(folder))))
+
+
+TABLES = ("csv", "parquet")
+
+
+def _target(form: str, text: str, name: str) -> FileTarget:
+    """Return the target by the part of a name behind the path.
+
+    Raises:
+        UsageError: Two options contradict each other, or an option is not for the form.
+    """
     if form == "npz":
-        return FileTarget(form, "", cast("Kind", text) if text else None)
+        column = ""
+        options = text.split(":") if text else []
+    else:
+        column, options = split_options(text)
 
-    column, separator, kind = text.rpartition(":")
-    if separator and kind in KINDS:
-        return FileTarget(form, column, cast("Kind", kind))
+    size = None
+    if form == "images" and column:
+        sides = [int(side) for side in column.removeprefix("@").split("x")]
+        size = sides[0], sides[-1]
+        _check_sides(size, name)
+        column = ""
 
-    return FileTarget(form, text)
+    kinds = [option for option in options if option in KINDS]
+    if len({*kinds}) > 1 or len({*options}) < len(options):
+        raise UsageError(f"the options of a task must be given once, got {name!r}")
+
+    if SKIP_BAD in options and form != "images":
+        raise UsageError(f":{SKIP_BAD} is for images, got {name!r}")
+
+    return FileTarget(
+        form,
+        column,
+        cast("Kind", kinds[0]) if kinds else None,
+        size,
+        BALANCED in options,
+        SKIP_BAD in options,
+    )
+
+
+def _check_sides(size: tuple[int, int], name: str) -> None:
+    from archive.trainer.datasets.image_folders import LARGEST_SIDE
+
+    if not all(1 <= side <= LARGEST_SIDE for side in size):
+        raise UsageError(f"the size of images must be 1 to {LARGEST_SIDE}, got {name!r}")
 
 
 @lru_cache(maxsize=16)
 def _task(path: Path, target: FileTarget, _modified: int, _size: int) -> Task:
     raw = _bytes(path)
-    sha256 = hashlib.sha256(raw).hexdigest()
-    content = _content(path, raw, target)
+    return _task_of(path, target, hashlib.sha256(raw).hexdigest(), _content(path, raw, target))
+
+
+@lru_cache(maxsize=16)
+def _images_task(folder: Path, target: FileTarget, digest: str) -> Task:
+    return _task_of(folder, target, digest, _images(folder, digest, target))
+
+
+def _task_of(path: Path, target: FileTarget, sha256: str, content: FileContent) -> Task:
+    classes = content.kind == "classes"
+    if target.balanced and not classes:
+        raise UsageError(f"classes alone can be :{BALANCED}, but {path} has values to predict")
+
+    protocol = _protocol(content, target, sha256)
     inputs = content.rows.inputs
     images = inputs.ndim == 4
-    classes = content.kind == "classes"
+    if content.encode is not None and not images:
+        # The number of inputs depends on the training part.
+        inputs = _encoded(content, protocol).inputs
+
     features = tuple(inputs.shape[1:])
     summary = f"{content.kind} of {target.reference(path)}, {len(inputs):,} rows"
+    if content.notes:
+        summary += f", {content.notes}"
+
     if content.turned:
         height, width, channels = features
         shape = f"{height}x{width} with {channels} channels"
@@ -132,14 +250,26 @@ def _task(path: Path, target: FileTarget, _modified: int, _size: int) -> Task:
         input_shape=(features[2], *features[:2]) if images else features,
         outputs=content.classes,
         spaces=("cnn", "mlp") if images and classes else ("mlp",),
-        protocols=(_protocol(content, target.form, sha256),),
+        protocols=(protocol,),
         loader=partial(_load, path, target),
         scaling=partial(_scaling, path, target),
-        title="-".join(filter(None, (path.stem, target.column, target.kind))).replace(":", "-"),
+        title=_title(path, target),
     )
 
 
-def _protocol(content: FileContent, form: str, sha256: str) -> TrainingProtocol:
+def _title(path: Path, target: FileTarget) -> str:
+    size = "" if target.size is None else "x".join(map(str, target.size))
+    words = [path.stem, target.column, size, target.kind]
+    if target.skip_bad:
+        words.append(SKIP_BAD)
+
+    if target.balanced:
+        words.append(BALANCED)
+
+    return "-".join(word for word in words if word).replace(":", "-")
+
+
+def _protocol(content: FileContent, target: FileTarget, sha256: str) -> TrainingProtocol:
     n = len(content.rows.targets)
     if content.rows.inputs.ndim == 4:
         rules = FASHION_MNIST
@@ -170,7 +300,13 @@ def _protocol(content: FileContent, form: str, sha256: str) -> TrainingProtocol:
     ours = replace(
         rules.protocol(f"{rules.name}/1"), train=train, valid=valid, test=test, split=split
     )
-    return replace(ours, name=f"{form}/{sha256[:12]}", data=sha256)
+    return replace(
+        ours,
+        name=f"{target.form}/{sha256[:12]}",
+        data=sha256,
+        class_weights="balanced" if target.balanced else "none",
+        preparation=content.preparation,
+    )
 
 
 def _load(path: Path, target: FileTarget, protocol: TrainingProtocol) -> Splits:
@@ -180,9 +316,13 @@ def _load(path: Path, target: FileTarget, protocol: TrainingProtocol) -> Splits:
         with redacted_errors(path):  # The errors of a trial are recorded in the archive.
             return layout.cut(_rows(path, target, protocol), protocol)
 
+    def target_scaling() -> tuple[float, float] | None:
+        with redacted_errors(path):
+            return _scaling(path, target, protocol).target
+
     # The number is the version of the readers: parts of another version are not used.
     column = hashlib.sha256(f"2 {target.form} {target.text}".encode()).hexdigest()[:8]
-    return cache.splits(f"user-{protocol.data[:32]}-{column}", protocol, parts)
+    return cache.splits(f"user-{protocol.data[:32]}-{column}", protocol, parts, target_scaling)
 
 
 def _scaling(path: Path, target: FileTarget, protocol: TrainingProtocol) -> Scaling:
@@ -192,11 +332,34 @@ def _scaling(path: Path, target: FileTarget, protocol: TrainingProtocol) -> Scal
 
 
 def _rows(path: Path, target: FileTarget, protocol: TrainingProtocol) -> Rows:
+    changed = f"{path} has changed since the task was named"
+    if target.form == "images":
+        try:
+            digest = sha256_of_path(Path(os.path.realpath(path)))
+        except OSError as error:
+            raise UsageError(f"cannot read {path}: {error.strerror}") from None
+
+        if digest != protocol.data:
+            raise TrainingError(changed)
+
+        return _encoded(_images(path, digest, target), protocol)
+
     raw = _bytes(path)
     if hashlib.sha256(raw).hexdigest() != protocol.data:
-        raise TrainingError(f"{path} has changed since the task was named")
+        raise TrainingError(changed)
 
-    return _content(path, raw, target).rows
+    return _encoded(_content(path, raw, target), protocol)
+
+
+def _encoded(content: FileContent, protocol: TrainingProtocol) -> Rows:
+    """Return the rows of a file, with inputs that are encoded by the training part."""
+    from archive.trainer.datasets import layout
+
+    if content.encode is None:
+        return content.rows
+
+    train = layout.choose(content.rows, protocol)["train"]
+    return replace(content.rows, inputs=content.encode(train))
 
 
 def _bytes(path: Path) -> bytes:
@@ -207,9 +370,25 @@ def _bytes(path: Path) -> bytes:
 
 
 def _content(path: Path, raw: bytes, target: FileTarget) -> FileContent:
+    from archive.trainer.datasets import mixed_tables
     from archive.trainer.datasets.user_readers import read_csv, read_npz
 
     if target.form == "npz":
         return read_npz(path, raw, target.kind)
 
-    return read_csv(path, raw, target.column, target.kind)
+    if target.form == "parquet":
+        return mixed_tables.read_parquet(path, raw, target.column, target.kind)
+
+    # Numbers without gaps keep their own reader: their rows are the same in all versions.
+    with suppress(UnusableFileError):
+        return read_csv(path, raw, target.column, target.kind)
+
+    return mixed_tables.read_mixed_csv(path, raw, target.column, target.kind)
+
+
+def _images(folder: Path, digest: str, target: FileTarget) -> FileContent:
+    from archive.trainer.datasets import image_folders
+
+    return image_folders.read_folder(
+        folder, digest, target.size, target.kind, skip_bad=target.skip_bad
+    )

@@ -171,8 +171,6 @@ HOSTILE = {
     "empty": ("", "y", "is no CSV: it is empty"),
     "header alone": ("a,b,y\n", "y", "at least 10 rows, got 0"),
     "few": ("a,b,y\n" + "1,2,3.5\n" * 9, "y", "at least 10 rows, got 9"),
-    "gap": ("a,b,y\n" + "1,2,3.5\n" * 12 + "1,,4\n", "y", "row 13 .* column 'b', got ''"),
-    "nan": ("a,b,y\n" + "1,2,3.5\n" * 12 + "nan,2,4\n", "y", "row 13 .* column 'a', got 'nan'"),
     "infinite": ("a,b,y\n" + "1,2,3.5\n" * 12 + "1,-inf,4\n", "y", "column 'b', got '-inf'"),
     "huge": (
         "a,b,y\n" + "1,2,3.5\n" * 12 + "1,1e200,4\n",
@@ -184,8 +182,11 @@ HOSTILE = {
         "y",
         "in the column 'y', got '-1e39'",
     ),
-    "text": ("a,b,y\n" + "1,red,3.5\n" * 12, "y", "row 1 .* column 'b', got 'red'"),
-    "grouped digits": ("a,b,y\n" + "1,1_000,3.5\n" * 12, "y", "row 1 .* column 'b', got '1_000'"),
+    "grouped digits": (
+        "a,b,y\n" + "".join(f"1,{i},{i}.5\n" for i in range(30)) + "1,1_000,3.5\n",
+        "y",
+        "row 31 .* a plain number like nearly all others in the column 'b', got '1_000'",
+    ),
     "grouped target": (
         "a,b,y\n" + "1,2,3.5\n" * 12 + "1,2,1_0\n",
         "y:values",
@@ -215,7 +216,7 @@ HOSTILE = {
         "rarest of 2 has 1: append :values",
     ),
     "no text": (b"\xff\xfe\x00", "y", "is no UTF-8 text: save it as UTF-8"),
-    "semicolons": ("a;b;y\n" + "1,5;2,5;3\n" * 12, "y", "separated by commas, not by semicolons"),
+    "semicolons": ("a;b;z\n" + "1,5;2,5;3\n" * 12, "y", "separated by commas, not by semicolons"),
     "blank lines": (
         "\n \na,b,y\n\n,,\n" + "1,2,x\n" * 12 + "\n1,2,z\n\n",
         "y",
