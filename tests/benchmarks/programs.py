@@ -28,6 +28,11 @@ PROGRAMS = {
         "objectives",
         "Compare agents on several objectives, or under constraints.",
     ),
+    "parameters": (
+        "tests.benchmarks.parameters.command",
+        "parameters",
+        "Compare agents on spaces of parameters beside other optimisers.",
+    ),
     "store": (PARTS, "store", "Measure the embedded server."),
     "surrogates": (PARTS, "surrogates", "Measure exactness, speed and rank correlation."),
     "throughput": (PARTS, "throughput", "Measure life cycles a second beside Optuna's storages."),
