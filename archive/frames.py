@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 from archive.errors import SettingsError
 from archive.queries import pareto as pareto_sets
+from archive.store.configurations import PARAMETER, read_configurations, values_of
 from archive.store.properties import EPOCH
-from archive.store.records import Evaluation, State
+from archive.store.records import Evaluation, State, Study
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,7 +123,7 @@ def evaluations(
 
     Columns: the fields of an `archive.store.records.Evaluation`, the architecture as its key with
     its space, number of layers and edges; every metric as `metric_…`, every hyperparameter as
-    `hyperparameter_…`.
+    `hyperparameter_…`, every named decision of the space as `parameter_…`.
 
     Raises:
         UnknownNameError: There is no study of this name.
@@ -131,8 +132,13 @@ def evaluations(
     results = archive.studies.evaluations(
         names, task=task, space=space, protocol=protocol, curves=False
     )
+    studies_by_name: dict[str | None, Study | None] = {None: None}
     rows = []
     for evaluation in results:
+        if evaluation.study not in studies_by_name:
+            studies_by_name[evaluation.study] = archive.studies.find(evaluation.study or "")
+
+        study = studies_by_name[evaluation.study]
         architecture = evaluation.architecture
         row: dict[str, Any] = {"evaluation": evaluation.id}
         for name in _EVALUATION:
@@ -145,6 +151,9 @@ def evaluations(
 
         for name, setting in evaluation.hyperparameters.items():
             row[f"hyperparameter_{name}"] = setting
+
+        for name, value in values_of(study, architecture).items():
+            row[PARAMETER + name] = value
 
         rows.append(row)
 
@@ -171,18 +180,22 @@ def curves(
 def proposals(archive: Archive, study: str) -> pd.DataFrame:
     """Return the proposals of a study by their ids.
 
-    `seconds` is the agent's time, without the training.
+    `seconds` is the agent's time, without the training. Every named decision of the space is a
+    column `parameter_…`.
 
     Raises:
         UnknownNameError: There is no study of this name.
     """
-    archive.studies.get(study)
+    configurations = read_configurations(archive.connection, archive.studies.get(study))
     rows = []
     for proposal in archive.proposals.list(study):
         row = {"proposal": proposal.id, "state": proposal.state.value}
         row["architecture"] = proposal.architecture_key
         for name in _PROPOSAL:
             row[name] = getattr(proposal, name)
+
+        for name, value in configurations.get(proposal.number, {}).items():
+            row[PARAMETER + name] = value
 
         rows.append(row)
 

@@ -4,7 +4,8 @@
 |----------------|-------------------------------------------------------------------------------|
 | text           | durations (`90s`, `2h30m`), sizes (`500MB`, `4GiB`), counts (`0.3M`)          |
 | other packages | numbers as floats; checked seconds and sizes                                  |
-| the archive    | one line for messages, nouns with their number, JSON, docstrings, hosts       |
+| the archive    | one line for messages, settings by name, nouns with their number, JSON,       |
+|                | docstrings, hosts                                                             |
 | callers        | checked arguments, with one wording of their errors; `NAME=VALUE`             |
 
 A clock that was set back, a marker such as -1 and an overflow give numbers without a meaning: one
@@ -34,6 +35,7 @@ UNIT_SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "w
 _PART = r"(\d+(?:\.\d*)?|\.\d+)(min|[smhdw])"
 _MOST_DIGITS = 40
 """Python refuses to read a number of thousands of digits."""
+_AMBIGUOUS = re.compile(r"[\s=\"]")
 _SIZE = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kKMGT]i?)?B?\s*")
 
 
@@ -192,6 +194,25 @@ def brief(value: Any, most: int = 80) -> str:
 def in_line(name: str) -> str:
     """Return a name for a message of one line, with codes for characters that cannot be printed."""
     return name if name.isprintable() else ascii(name)
+
+
+def setting_text(value: Any) -> str:
+    """Return the value of a setting for a reader: numbers with four significant digits.
+
+    A text stands as it is, unless its end could not be seen; other values are JSON.
+    """
+    if isinstance(value, float):
+        return f"{value:.4g}"
+
+    if isinstance(value, str) and value and not _AMBIGUOUS.search(value):
+        return value
+
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def settings_text(settings: Mapping[str, Any]) -> str:
+    """Return settings in one line, `depth=4 lr=0.0003 act=relu`; empty without settings."""
+    return " ".join(f"{name}={setting_text(value)}" for name, value in settings.items())
 
 
 def mapped(value: Any, convert: Callable[[Any], Any]) -> Any:

@@ -12,6 +12,7 @@ from archive.cli.groups import CommandGroup
 from archive.cli.render import json_option, open_archive, print_fields, print_json, print_message
 from archive.cli.study.items import ProposalItem, proposal_item, timestamp
 from archive.cli.study.log import LogItem, log_items, print_entry
+from archive.values import settings_text
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -104,8 +105,8 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
 
     with open_archive(ctx) as archive:
         id_ = whole_id(name)
-        view = read_view(archive.connection, id_)
         record = archive.proposals.get(id_)
+        view = read_view(archive.connection, id_, archive.studies.get(record.study))
         entries = event_log.read(archive.connection, record.study, id_)
         document = _document(archive, view, record, entries)
 
@@ -196,6 +197,10 @@ def _print(document: ProposalDocument, entries: Sequence[Entry]) -> None:
     fields = {"study": document.study, **vars(document)}
     fields["state"] = "cancelled" if document.cancelled else document.state
     fields["alone"] = document.alone or None
+    fields["configuration"] = settings_text(document.configuration) or None
+    if document.configuration.keys() == document.hyperparameters.keys():
+        del fields["configuration"]
+
     del fields["cancelled"], fields["entries"]
     print_fields({name: value for name, value in fields.items() if value not in (None, {}, [])}, 16)
     for entry in entries:

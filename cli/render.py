@@ -54,6 +54,8 @@ LONG_WORD = 8
 never are."""
 _COPIED = re.compile(r"[a-z][a-z0-9+.-]*://|~?/|\.{1,2}/|[0-9a-f]{32}$", re.IGNORECASE)
 """Beginning of an address or a path, or a whole key, which is copied and never folded."""
+_SETTING = re.compile(r"[^\s=]+=[^\s=]")
+"""Beginning of a name with its value, which is never folded."""
 
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Write JSON to stdout instead of text."
@@ -443,7 +445,7 @@ def _least(column: Sequence[str], named: bool) -> int:
     for text in column:
         for word in text.split():
             width = cell_len(word)
-            may_fold = not named and not _COPIED.match(word)
+            may_fold = not (named or _COPIED.match(word) or _SETTING.match(word))
             if may_fold:
                 width = min(width, LONG_WORD)
 

@@ -7,6 +7,7 @@ from typing import Any
 from archive.architecture.graph import Architecture
 from archive.architecture.layer import Layer
 from archive.architecture.operations import INPUT, OUTPUT, Operation, vocabulary
+from archive.architecture.parameter_operations import describe_layer
 from archive.drawing.diagram import DiagramNode
 
 _KINDS = {
@@ -101,6 +102,10 @@ def _kind(operation: Operation, inputs: int) -> str:
 
 
 def _label(layer: Layer, operation: Operation) -> str:
+    setting = describe_layer(layer)
+    if setting is not None:
+        return setting
+
     name = layer.op.removeprefix(f"{operation.part}.") if operation.part else layer.op
     if not layer.attributes:
         return _NAMES.get(name, name)

@@ -26,7 +26,7 @@ from archive.architecture.operations import INPUT, OUTPUT, Operation, define
 from archive.errors import InvalidArchitectureError
 from archive.parameters.nesting import repeated_groups, tree_of
 from archive.parameters.parameter_space import ParameterSpace
-from archive.values import is_number
+from archive.values import is_number, setting_text
 
 NAME = "parameters"
 OPERATION = "parameter"
@@ -113,6 +113,14 @@ def parameters_of(architecture: Architecture) -> dict[str, Any]:
     # Layers have no order: the second repetition of a group must not come before the first.
     values.sort(key=_position)
     return tree_of(map(str, names), values)
+
+
+def describe_layer(layer: Layer) -> str | None:
+    """Return a parameter for a reader, `lr = 0.0003`; None for any other layer."""
+    if layer.op != OPERATION or "name" not in layer.attributes:
+        return None
+
+    return f"{layer.attributes['name']} = {setting_text(_value_of(layer, 0))}"
 
 
 def _position(entry: tuple[list[str | int], Any]) -> list[tuple[str, int]]:

@@ -1,6 +1,6 @@
 """Rows of a study for other programs: one row per proposal, with its result.
 
-`rows_of` has metrics and hyperparameters as maps, `flat` has one column for each. Times are ISO
+`rows_of` has metrics, hyperparameters and named decisions as maps, `flat` has one column for each. Times are ISO
 8601 in UTC, values in the task's own unit.
 """
 
@@ -16,6 +16,11 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from archive.errors import SettingsError
+from archive.store.configurations import (
+    PARAMETER,
+    configuration_columns,
+    read_configurations,
+)
 from archive.store.properties import METRIC, from_json, with_prefix
 from archive.store.records import State, StateName, is_cancelled
 from archive.store.studies.rows import Row, read_rows
@@ -24,11 +29,15 @@ if TYPE_CHECKING:
     from archive.api import Archive
 
 FlatRow = dict[str, Any]
-"""A row with a column for each metric and hyperparameter."""
+"""A row with a column for each metric, hyperparameter and named decision."""
 
 LARGEST_EXACT = 2**53
 """Integer up to which a float has each one."""
-MAPS = {"metrics": "metric_", "hyperparameters": "hyperparameter_"}
+MAPS = {
+    "metrics": "metric_",
+    "hyperparameters": "hyperparameter_",
+    "configuration": "parameter_",
+}
 """Columns that hold maps, with the prefix of the columns that they become."""
 
 TEXT = "string"
@@ -54,7 +63,9 @@ TYPES = {
 
 @dataclass(frozen=True)
 class ExportItem:
-    """Proposal of an exported study; CSV and parquet have a column per metric and hyperparameter.
+    """Proposal of an exported study.
+
+    CSV and parquet have a column per metric, hyperparameter and named decision.
 
     Attributes:
         study: Name of the study.
@@ -85,6 +96,7 @@ class ExportItem:
         partial: Whether the value is the result of a part of the training.
         metrics: Final metrics by name.
         hyperparameters: Training settings that differ from the protocol.
+        configuration: Values of the space's named decisions, by name, in the order of the space.
     """
 
     study: str
@@ -115,6 +127,7 @@ class ExportItem:
     partial: bool
     metrics: Mapping[str, float | None]
     hyperparameters: Mapping[str, Any]
+    configuration: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -139,26 +152,31 @@ def rows_of(archive: Archive, study: str) -> list[ExportItem]:
     Raises:
         UnknownNameError: There is no study of this name.
     """
-    name = archive.studies.get(study).name
-    rows = archive.connection.read(lambda tx: read_rows(tx, _COLUMNS, study=name))
-    items = [_item(name, row) for row in rows]
+    record = archive.studies.get(study)
+    rows = archive.connection.read(lambda tx: read_rows(tx, _COLUMNS, study=record.name))
+    configurations = read_configurations(archive.connection, record)
+    items = [_item(record.name, row, configurations) for row in rows]
     return sorted(items, key=lambda item: item.number)
 
 
 def flat(rows: Sequence[ExportItem]) -> list[FlatRow]:
-    """Return rows with the same columns, one for each metric and hyperparameter."""
+    """Return rows with the same columns, one for each metric, hyperparameter and decision."""
     metrics: set[str] = set()
     settings: set[str] = set()
     for row in rows:
         metrics |= row.metrics.keys()
         settings |= row.hyperparameters.keys()
 
+    parameters = configuration_columns([row.configuration for row in rows])
     flat_rows = []
     for row in rows:
         flat_row: FlatRow = {name: getattr(row, name) for name in row_names()}
         flat_row |= {f"metric_{name}": row.metrics.get(name) for name in sorted(metrics)}
         for name in sorted(settings):
             flat_row[f"hyperparameter_{name}"] = row.hyperparameters.get(name)
+
+        for name in parameters:
+            flat_row[PARAMETER + name] = row.configuration.get(name)
 
         flat_rows.append(flat_row)
 
@@ -306,7 +324,7 @@ _COLUMNS = (
 """Columns of a row (`archive.store.studies.rows`)."""
 
 
-def _item(study: str, row: Row) -> ExportItem:
+def _item(study: str, row: Row, configurations: Mapping[int, Mapping[str, Any]]) -> ExportItem:
     # A promoted proposal has the result of its last rung.
     values = dict(zip(_COLUMNS, row, strict=True))
     state = State(values["state"])
@@ -323,11 +341,12 @@ def _item(study: str, row: Row) -> ExportItem:
         partial=bool(values["partial"]),
         metrics=with_prefix(METRIC, dict(values["metrics"] or ())),
         hyperparameters=dict(sorted(from_json(values["hyperparameters"]).items())),
+        configuration=configurations.get(values["number"], {}),
     )
 
 
 def row_names() -> list[str]:
-    """Return the columns of a row but metrics and hyperparameters."""
+    """Return the columns of a row but `MAPS`."""
     return [field.name for field in fields(ExportItem) if field.name not in MAPS]
 
 

@@ -26,7 +26,8 @@ from archive.database.write_lock import LONG
 from archive.errors import UnknownNameError, UsageError
 from archive.queue.completion import ProposalResult, complete
 from archive.store import architectures
-from archive.store.properties import proposal_from, proposal_id, to_json
+from archive.store.configurations import configuration_properties, named_within
+from archive.store.properties import from_json, proposal_from, proposal_id, to_json
 from archive.store.records import Proposal, Result, State
 from archive.values import as_float, shown
 
@@ -217,6 +218,10 @@ def _admit(tx: ManagedTransaction, request: Request, *, again: bool) -> list[Pro
     for number, position in enumerate(positions, first):
         admitted.append(request.suggestions[position])
         rows.append(_row(request, number, position, based_on))
+
+    networks = [suggestion.architecture for suggestion in admitted]
+    for row, named in zip(rows, named_within(tx, request.study, networks), strict=True):
+        row |= configuration_properties(named, from_json(row["hyperparameters"]))
 
     architectures.store(tx, _networks(admitted))
     counts: dict[str, Any] = {"total": total + len(rows), "next": first + len(rows)}

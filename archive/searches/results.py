@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import starmap
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from archive.objectives import sign
 
@@ -62,12 +62,14 @@ class NearestItem:
         proposal: Id of the proposal.
         value: The objective.
         metrics: Value of each constrained quantity, by name.
+        configuration: Values of named decisions and of hyperparameters, by name.
     """
 
     architecture: str
     proposal: str
     value: float | None
     metrics: dict[str, float]
+    configuration: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,7 @@ class ParetoProposal:
         architecture: Key of the architecture.
         values: Value of each objective, by name; of several evaluations of the network their mean.
         evaluations: Number of these evaluations; `proposal` is the first one.
+        configuration: Values of named decisions and of hyperparameters, by name.
     """
 
     proposal: str
@@ -104,6 +107,7 @@ class ParetoProposal:
     architecture: str
     values: dict[str, float]
     evaluations: int
+    configuration: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -167,12 +171,14 @@ class RecommendedProposal:
         number: Number of this proposal.
         architecture: Key of the architecture.
         expected: Estimate of each objective, by name.
+        configuration: Values of named decisions and of hyperparameters, by name.
     """
 
     proposal: str
     number: int
     architecture: str
     expected: dict[str, ObjectiveEstimate]
+    configuration: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -221,7 +227,9 @@ def nearest_item(snapshot: Snapshot) -> NearestItem | None:
         if value is not None:
             metrics[constraint.name] = value
 
-    return NearestItem(nearest.architecture_key, nearest.id, nearest.value, metrics)
+    return NearestItem(
+        nearest.architecture_key, nearest.id, nearest.value, metrics, nearest.configuration
+    )
 
 
 def unmet(snapshot: Snapshot) -> str | None:
@@ -318,7 +326,9 @@ def pareto_item(snapshot: Snapshot) -> ParetoItem | None:
     ):
         by_name = dict(zip(names, values, strict=True))
         proposals.append(
-            ParetoProposal(view.id, view.number, view.architecture_key, by_name, count)
+            ParetoProposal(
+                view.id, view.number, view.architecture_key, by_name, count, view.configuration
+            )
         )
 
     return ParetoItem(
@@ -359,7 +369,11 @@ def recommended_item(
                 better * estimate.score, low, high, estimate.evaluations
             )
 
-        proposals.append(RecommendedProposal(view.id, view.number, view.architecture_key, expected))
+        proposals.append(
+            RecommendedProposal(
+                view.id, view.number, view.architecture_key, expected, view.configuration
+            )
+        )
 
     return RecommendedPareto(dict(zip(signs, recommended.noises, strict=True)), proposals)
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from archive.store.configurations import complete_views
 from archive.store.properties import proposal_id
 from archive.store.records import State, Study
 from archive.store.snapshots import (
@@ -132,19 +133,21 @@ class SnapshotFollower:
             return self(whole=whole)
 
         study = self._study(reading.about)
+        views = complete_views(self._connection, study, reading.views, self._views)
+        reading = replace(reading, views=views)
         changes, is_less = self._update(reading)
         if reading.whole:
             self._due = self._clock() + max(REREAD_SECONDS, (self._clock() - begin) / REREAD_SHARE)
 
         last = self._snapshot
-        views = [view for _, view in changes]
+        changed = tuple(view for _, view in changes)
         if last is None or reading.whole or is_less:
             snapshot = snapshot_of(study, self._views.values())
         else:
             snapshot = self._apply(replace(last, study=study), changes)
 
         self._about = reading.about
-        self._snapshot = replace(snapshot, changed=tuple(views), whole=reading.whole)
+        self._snapshot = replace(snapshot, changed=changed, whole=reading.whole)
         return self._snapshot
 
     def _read(self, tx: ManagedTransaction, whole: bool) -> _Reading | None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from archive.constraints import violation
 from archive.errors import UnknownNameError
 from archive.objectives import sign
+from archive.store.configurations import complete_views, merge_values
 from archive.store.properties import CURVE, EPOCH, METRIC, from_json, latest, with_prefix
 from archive.store.records import State, Study, is_cancelled
 from archive.store.studies.rows import ALL, SOME, Row, read_rows
@@ -34,6 +35,7 @@ COLUMNS = (
     "functional_key",
     "agent",
     "hyperparameters",
+    "configuration",
     "acquisition",
     "mean",
     "std",
@@ -81,6 +83,7 @@ class ProposalView:
         started: Time of the last claim.
         finished: Time of the result or failure.
         hyperparameters: Training settings that belong to this proposal.
+        configuration: Values of the space's named decisions, then the hyperparameters, by name.
     """
 
     id: str
@@ -104,6 +107,7 @@ class ProposalView:
     started: int | None = None
     finished: int | None = None
     hyperparameters: Mapping[str, Any] = field(default_factory=dict)
+    configuration: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def cancelled(self) -> bool:
@@ -175,8 +179,13 @@ class Snapshot:
         return best
 
 
-def read_view(connection: Connection, id_: str) -> ProposalView:
+def read_view(connection: Connection, id_: str, study: Study | None = None) -> ProposalView:
     """Return the current view of one proposal.
+
+    Args:
+        connection: Connection to the archive.
+        id_: Id of the proposal.
+        study: Its study, which names the values of proposals of an earlier release.
 
     Raises:
         UnknownNameError: There is no such proposal.
@@ -185,12 +194,13 @@ def read_view(connection: Connection, id_: str) -> ProposalView:
     if not views:
         raise UnknownNameError("proposal", id_, (), "archive study show lists those of a study")
 
-    return views[0]
+    return views[0] if study is None else complete_views(connection, study, views)[0]
 
 
 def read_snapshot(connection: Connection, study: Study) -> Snapshot:
     """Read the proposals of a study in one query."""
-    return connection.read(lambda tx: snapshot_within(tx, study))
+    views = connection.read(lambda tx: read_views(tx, study=study.name))
+    return snapshot_of(study, complete_views(connection, study, views))
 
 
 def snapshot_within(tx: ManagedTransaction, study: Study) -> Snapshot:
@@ -256,12 +266,14 @@ def view_of(values: Row) -> ProposalView:
     if epochs and not ended:
         counts.append(epochs[-1])
 
+    hyperparameters = from_json(row["hyperparameters"])
     return ProposalView(
         **{name: row[name] for name in _AS_READ},
         id=row["proposal"],
         state=state,
         rung=row["rung"] or 0,
-        hyperparameters=from_json(row["hyperparameters"]),
+        hyperparameters=hyperparameters,
+        configuration=merge_values(from_json(row["configuration"]), hyperparameters),
         architecture_key=row["architecture"],
         functional_key=row["functional_key"] or row["architecture"],
         epochs=max(counts, default=None),

@@ -28,7 +28,7 @@ from archive.searches.events import (
 from archive.store.records import State, Study
 from archive.store.snapshots import ProposalView, Snapshot
 from archive.store.studies.studies import UNBOUNDED
-from archive.values import counted
+from archive.values import counted, settings_text
 
 ROWS = 14
 """Number of the latest proposals in the table: a terminal of 24 lines holds them with head and
@@ -144,32 +144,30 @@ class LiveView:
 
     def _table(self, snapshot: Snapshot) -> Table:
         table = Table(show_edge=False, pad_edge=False, header_style="bold")
-        for column in (
-            "#",
-            "state",
-            "architecture",
-            "acquisition",
-            "epoch",
-            self._metric,
-            "value",
-            "seconds",
-        ):
-            table.add_column(
-                text(column), justify="left" if column in ("state", "architecture") else "right"
-            )
+        views = snapshot.proposals[-ROWS:]
+        named = any(view.configuration for view in views)
+        left = ["#", "state", "architecture", *(["configuration"] if named else [])]
+        for column in (*left, "acquisition", "epoch", self._metric, "value", "seconds"):
+            is_text = column in ("state", "architecture", "configuration")
+            table.add_column(text(column), justify="left" if is_text else "right")
 
-        for view in snapshot.proposals[-ROWS:]:
-            table.add_row(*self._row(view), style="bold" if view == snapshot.incumbent else None)
+        for view in views:
+            table.add_row(
+                *self._row(view, named=named), style="bold" if view == snapshot.incumbent else None
+            )
 
         return table
 
-    def _row(self, view: ProposalView) -> list[Text]:
+    def _row(self, view: ProposalView, *, named: bool) -> list[Text]:
         state = text(
             ("cancelled", "dim") if view.cancelled else (view.state.lower(), COLOURS[view.state])
         )
-        named = [text(str(view.number)), state, text(view.architecture_key[:8])]
+        cells = [text(str(view.number)), state, text(view.architecture_key[:8])]
+        if named:
+            cells.append(text(settings_text(view.configuration)))
+
         if view.state is State.FAILED or _is_repeated(view):
-            return [*named, text((view.reason or "", "dim" if view.cancelled else "red"))]
+            return [*cells, text((view.reason or "", "dim" if view.cancelled else "red"))]
 
         figures = (
             _number(view.acquisition),
@@ -178,7 +176,7 @@ class LiveView:
             _number(view.value),
             _number(view.seconds, ".1f"),
         )
-        return [*named, *map(text, figures)]
+        return [*cells, *map(text, figures)]
 
     def _epochs(self, view: ProposalView) -> str:
         if not view.epochs:
@@ -198,7 +196,7 @@ class LiveView:
 
         return text(
             f"best: #{best.number} {best.architecture_key[:8]}, {self.study.objective} "
-            f"{_number(best.value)}"
+            f"{_number(best.value)}{_settings(best)}"
         )
 
     @property
@@ -238,7 +236,7 @@ class LiveView:
         return f"; the last one was lost: {view.reason}" if view.state is State.RUNNING else ""
 
     def _event(self, view: ProposalView, snapshot: Snapshot) -> str:
-        name = f"#{view.number} {view.architecture_key[:8]}"
+        name = f"#{view.number} {view.architecture_key[:8]}{_settings(view)}"
         if view.state is State.FAILED:
             return (
                 f"{name} {view.reason}"
@@ -266,6 +264,11 @@ class LiveView:
 def _is_repeated(view: ProposalView) -> bool:
     """Return whether a proposal waits after a lost attempt, or a trial that did not begin."""
     return view.state is State.WAITING and view.reason is not None
+
+
+def _settings(view: ProposalView) -> str:
+    """Return the configuration of a proposal in parentheses; empty without named values."""
+    return f" ({settings_text(view.configuration)})" if view.configuration else ""
 
 
 def _cost(view: ProposalView) -> str:

@@ -34,6 +34,7 @@ from archive.searches.results import (
     recommended_item,
     unmet,
 )
+from archive.values import settings_text
 
 if TYPE_CHECKING:
     from archive.agents.recommendation import Recommendation
@@ -170,14 +171,20 @@ def best(ctx: click.Context, name: str, count: int, as_json: bool) -> None:
 
 def print_pareto(pareto: ParetoItem) -> None:
     """Write the Pareto set as a table, and the hypervolume with its reference point."""
-    columns = ["number", "architecture", *pareto.reference]
+    with_names = any(proposal.configuration for proposal in pareto.proposals)
+    names = ["number", "architecture", *(["configuration"] if with_names else [])]
+    columns = [*names, *pareto.reference]
     repeated = any(proposal.evaluations > 1 for proposal in pareto.proposals)
     if repeated:
         columns.append("evaluations")
 
     rows = []
     for proposal in pareto.proposals:
-        row: list[Any] = [proposal.number, proposal.architecture, *proposal.values.values()]
+        row: list[Any] = [proposal.number, proposal.architecture]
+        if with_names:
+            row.append(settings_text(proposal.configuration))
+
+        row += proposal.values.values()
         if repeated:
             row.append(proposal.evaluations)
 
@@ -195,7 +202,8 @@ def print_pareto(pareto: ParetoItem) -> None:
 
 def print_recommended(recommended: RecommendedPareto) -> None:
     """Write the recommended Pareto set as a table, and the noise of each objective."""
-    columns = ["number", "architecture"]
+    with_names = any(proposal.configuration for proposal in recommended.proposals)
+    columns = ["number", "architecture", *(["configuration"] if with_names else [])]
     for name, noise in recommended.noise.items():
         columns.append(name)
         if noise != 0.0:
@@ -204,6 +212,9 @@ def print_recommended(recommended: RecommendedPareto) -> None:
     rows = []
     for proposal in recommended.proposals:
         row: list[Any] = [proposal.number, proposal.architecture]
+        if with_names:
+            row.append(settings_text(proposal.configuration))
+
         for name, noise in recommended.noise.items():
             estimate = proposal.expected[name]
             row.append(estimate.mean)
@@ -278,7 +289,11 @@ def _print(study: Study, items: Sequence[BestItem]) -> None:
             costs.append(name)
 
     with_weights = any(item.weights for item in items)
+    with_names = any(item.configuration for item in items)
     columns = ["number", "architecture"]
+    if with_names:
+        columns.append("configuration")
+
     if items[0].expected is not None:
         columns += ["expected", "95 %", "evaluations"]
 
@@ -289,6 +304,9 @@ def _print(study: Study, items: Sequence[BestItem]) -> None:
     rows = []
     for item in items:
         row: list[Any] = [item.number, item.architecture]
+        if with_names:
+            row.append(settings_text(item.configuration))
+
         if item.expected is not None:
             row += [item.expected.mean, interval(item.expected), item.expected.evaluations]
 

@@ -26,7 +26,7 @@ from archive.errors import UsageError
 from archive.searches.results import NearestItem, ParetoItem, nearest_item, pareto_item, unmet
 from archive.store.studies.creation import agent_names
 from archive.store.studies.studies import RecipeVersion, describe_budget, recipe_versions
-from archive.values import counted
+from archive.values import counted, settings_text
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -222,6 +222,8 @@ def show(ctx: click.Context, name: str, every: bool, as_json: bool) -> None:
     if best is not None:
         incumbent = f" {best.architecture_key} (#{best.number}), value {best.value:.4g}"
         print_line((f"{'incumbent':<{NAME_WIDTH}}", "bold"), incumbent, wrap=True)
+        if best.configuration:
+            print_fields({"configuration": settings_text(best.configuration)}, NAME_WIDTH)
     elif (line := unmet(snapshot)) is not None:
         print_line(line, wrap=True)
 
@@ -325,13 +327,14 @@ def _print_proposals(
     rows = []
     for item in proposals:
         row = {**vars(item), "architecture": item.architecture[:8]}
+        row["configuration"] = settings_text(item.configuration) or None
         row["coupling"] = _coupling(couplings, item.number)
         if rungs is not None:
             row["rung"] = f"{item.rung}/{len(rungs.epochs)}"
 
         rows.append(row)
 
-    names = ("number", "state", "architecture", "acquisition", "coupling")
+    names = ("number", "state", "architecture", "configuration", "acquisition", "coupling")
     more = ("rung", "epochs", "value", "seconds", "reason")
     # Columns without a value would only narrow the others.
     columns = []

@@ -103,8 +103,8 @@ def export(
 ) -> None:
     """Export the proposals of a study with their results, one row a proposal.
 
-    CSV and parquet have a column for each metric (metric_NAME) and hyperparameter
-    (hyperparameter_NAME). A parquet column whose values are not all numbers, all text or all
+    CSV and parquet have a column for each metric (metric_NAME), hyperparameter
+    (hyperparameter_NAME) and named decision of the space (parameter_NAME). A parquet column whose values are not all numbers, all text or all
     booleans is JSON. Parquet needs pyarrow. With --json, a description of FILE goes to stdout.
     """
     from archive.exchange.study_rows import rows_of

@@ -111,6 +111,8 @@ class ProposalItem:
         state: Its state; the database has the same words in capitals.
         cancelled: Whether it was cancelled, rather than failed or pruned.
         architecture: Key of the architecture.
+        configuration: Values of named decisions and of hyperparameters, by name, in the order of
+            the space; empty where there are none.
         agent: Id of the agent that made it.
         acquisition: The agent's acquisition value.
         mean: The score that the surrogate expects, larger is better.
@@ -133,6 +135,7 @@ class ProposalItem:
     state: StateName
     cancelled: bool
     architecture: str
+    configuration: Mapping[str, Any]
     agent: str | None
     acquisition: float | None
     mean: float | None
@@ -194,6 +197,7 @@ def proposal_item(study: Study, view: ProposalView) -> ProposalItem:
         state=view.state.label,
         cancelled=view.cancelled,
         architecture=view.architecture_key,
+        configuration=view.configuration,
         agent=view.agent,
         acquisition=view.acquisition,
         mean=view.mean,

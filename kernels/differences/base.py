@@ -8,6 +8,7 @@ from typing import Literal
 
 from archive.architecture.graph import Architecture
 from archive.architecture.layer import Layer
+from archive.architecture.parameter_operations import describe_layer
 
 Change = Literal["matched", "changed", "inserted", "removed"]
 CHANGES: tuple[Change, ...] = ("matched", "changed", "inserted", "removed")
@@ -92,7 +93,11 @@ class Difference:
 
 
 def words(layer: Layer) -> str:
-    """Return a layer as a word: `conv3 64 /2`."""
+    """Return a layer as a word: `conv3 64 /2`, or a parameter as `lr = 0.0003`."""
+    setting = describe_layer(layer)
+    if setting is not None:
+        return setting
+
     parts = [layer.op]
     if layer.units is not None:
         parts.append(str(layer.units))

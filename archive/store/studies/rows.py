@@ -82,6 +82,7 @@ OF_PROPOSALS = (
     "priority",
     "fidelity",
     "hyperparameters",
+    "configuration",
     "rung",
     "rung_constrained",
     "attempts",
