@@ -19,9 +19,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from archive.architecture.operations import Operation, define
+from archive.values import setting_text
+
+if TYPE_CHECKING:
+    from archive.architecture.graph import Architecture
+
+NAME = "choices"
 
 MOST_DECISIONS = 32
 """Most decisions of a space."""
@@ -56,6 +62,26 @@ def parse_label(label: str) -> tuple[int | None, int]:
     return (int(match[1]), int(match[2])) if match else (None, int(label[1:]))
 
 
+def decision_labels(architecture: Architecture, values: Mapping[str, Any]) -> dict[int, str]:
+    """Return the layers of a network of choices in a reader's words, by position: `act = gelu`.
+
+    Args:
+        architecture: The network; empty for one of another space.
+        values: Its decisions by name, in the order of the space.
+    """
+    if architecture.space != NAME or len(values) != len(architecture.layers) - 2:
+        return {}
+
+    # In a chain, the order of layers is the order of decisions.
+    positions = list(range(1, len(architecture.layers) - 1))
+    positions.sort(key=lambda position: parse_label(architecture.layers[position].op)[0] or 0)
+    labels = {}
+    for position, (name, value) in zip(positions, values.items(), strict=True):
+        labels[position] = f"{name} = {setting_text(value)}"
+
+    return labels
+
+
 def _operations() -> Iterator[Operation]:
     for option in range(MOST_OPTIONS):
         yield Operation(chain_label(option), "cell")
@@ -65,7 +91,7 @@ def _operations() -> Iterator[Operation]:
             yield Operation(set_label(decision, option), "cell")
 
 
-CHOICES = define("choices", _operations())
+CHOICES = define(NAME, _operations())
 
 
 def option_labels(options: Sequence[Sequence[str]], form: str) -> tuple[tuple[str, ...], ...]:

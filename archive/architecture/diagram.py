@@ -42,6 +42,7 @@ def svg(
     fold: bool = True,
     notes: Mapping[int, str] | None = None,
     heading: Sequence[str] = (),
+    labels: Mapping[int, str] = _NO_NOTES,
 ) -> str:
     """Return the picture of an architecture as SVG; equal architectures give equal bytes.
 
@@ -51,8 +52,9 @@ def svg(
         fold: Whether repeated parts are drawn once.
         notes: Second line of a layer's box, by the position of the layer.
         heading: Lines of text above the picture.
+        labels: First line of a layer's box in place of its operation, by the position of the layer.
     """
-    drawn = diagram(architecture, fold=fold, notes=notes or {}, heading=heading)
+    drawn = diagram(architecture, fold=fold, notes=notes or {}, heading=heading, labels=labels)
     return drawing.svg(drawn, theme=theme)
 
 
@@ -62,6 +64,7 @@ def diagram(
     fold: bool = True,
     notes: Mapping[int, str] = _NO_NOTES,
     heading: Sequence[str] = (),
+    labels: Mapping[int, str] = _NO_NOTES,
 ) -> Diagram:
     """Return an architecture as a diagram, the same for all of its relabellings.
 
@@ -73,11 +76,18 @@ def diagram(
         notes: Second line of a layer's box, by the position of the layer in `architecture`: image
             sizes, parameters.
         heading: Lines of text above the picture.
+        labels: First line of a layer's box in place of its operation, by the position of the layer
+            in `architecture`; repeated parts are then drawn in full.
     """
+    fold = fold and not labels
     moved_notes = {}
+    moved_labels = {}
     for position, u in enumerate(architecture.canonical_order):
         if u in notes:
             moved_notes[position] = notes[u]
+
+        if u in labels:
+            moved_labels[position] = labels[u]
 
     notes = moved_notes
     architecture = architecture.canonical
@@ -85,6 +95,10 @@ def diagram(
         drawn = _cells(architecture, notes)
     else:
         drawn = _one_graph(architecture, fold, notes)
+
+    for number, box in enumerate(drawn.nodes):
+        if box.layer in moved_labels:
+            drawn.nodes[number] = replace(box, label=moved_labels[box.layer])
 
     return Diagram(
         tuple(drawn.nodes),

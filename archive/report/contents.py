@@ -20,6 +20,7 @@ from archive.plots.data.results import RecordedResults, read
 from archive.queries.pareto import ParetoSet, pareto_set
 from archive.queries.proposals import REASONS_OF_STUDY
 from archive.rungs import Rungs
+from archive.store.configurations import read_configurations
 from archive.store.properties import METRIC, proposal_id
 from archive.store.protocol_names import ProtocolName
 from archive.store.records import Evaluation, State
@@ -67,6 +68,8 @@ class StudyReport:
             first result.
         recommended: The network with the best estimate of its noise-free value; None where results
             have no noise.
+        configurations: Values of named decisions by name, of each proposal by its number; empty for
+            a space without such names.
         shown: Positions of the results in the table, by number: all, or the best and others in even
             steps.
         environment: Name to values of what the results may depend on, the most frequent first, with
@@ -83,6 +86,7 @@ class StudyReport:
     best: tuple[Evaluation, ...]
     pareto: ParetoSet | None
     recommended: Recommendation | None
+    configurations: Mapping[int, Mapping[str, Any]]
     shown: tuple[int, ...]
     environment: Mapping[str, tuple[tuple[str, int], ...]]
     failures: tuple[tuple[str, int], ...]
@@ -125,6 +129,7 @@ def contents(archive: Archive, name: str, *, top: int, rows: int) -> StudyReport
         best,
         pareto_set(archive.studies.snapshot(name)) if further else None,
         None if estimates is None else estimates.ranked[0],
+        read_configurations(archive.connection, results.study),
         tuple(_choose_rows(results, ranking.tolist(), rows)),
         environment(results),
         tuple(map(itemgetter("reason", "count"), failures)),

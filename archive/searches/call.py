@@ -197,6 +197,7 @@ class IncumbentItem:
         held_out: The same metric on test data, where the task has some.
         weights: Where its trained weights are, if they were kept.
         unsaved: Why its weights could not be saved; null where they were, or where there are none.
+        configuration: Values of named decisions and of hyperparameters, by name.
     """
 
     architecture: str
@@ -205,6 +206,7 @@ class IncumbentItem:
     held_out: float | None
     weights: str | None
     unsaved: str | None
+    configuration: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -216,12 +218,14 @@ class RecommendedItem:
         proposal: Id of the proposal with its best value.
         value: This value.
         expected: The estimate.
+        configuration: Values of named decisions and of hyperparameters, by name.
     """
 
     architecture: str
     proposal: str
     value: float
     expected: EstimateItem
+    configuration: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -410,6 +414,7 @@ def _find_incumbent(
     weights = archive.weights.of_evaluation(best.id)
     return IncumbentItem(
         architecture=best.architecture_key,
+        configuration=best.configuration,
         proposal=best.id,
         value=best.value,
         held_out=best.metrics.get(_estimate(last.study.objective, task)),
@@ -438,5 +443,9 @@ def _recommend(archive: Archive, last: Snapshot) -> RecommendedItem | None:
         return None
 
     return RecommendedItem(
-        view.architecture_key, view.id, view.value, estimate_item(last.study, first)
+        view.architecture_key,
+        view.id,
+        view.value,
+        estimate_item(last.study, first),
+        view.configuration,
     )

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from archive.errors import ArchiveError
-from archive.store.properties import from_json
+from archive.store.properties import from_json, proposal_id
 from archive.store.studies.rows import ALL, SOME, read_rows
 from archive.values import LARGEST, is_number
 
@@ -155,6 +155,34 @@ def read_configurations(connection: Connection, study: Study) -> dict[int, Confi
         return {}
 
     return connection.read(partial(_read, study=study))
+
+
+def configurations_of(
+    connection: Connection, study: Study, numbers: Sequence[int]
+) -> dict[int, Configuration]:
+    """Return the named decisions and hyperparameters of some proposals of a study, by number.
+
+    Proposals without named values are left out.
+    """
+    ids = [proposal_id(study.name, number) for number in numbers]
+    if not ids:
+        return {}
+
+    columns = ("number", "configuration", "hyperparameters")
+    rows = connection.read(lambda tx: read_rows(tx, columns, SOME, ids=ids))
+    missing = []
+    configurations: dict[int, Configuration] = {}
+    for number, text, hyperparameters in rows:
+        configurations[number] = merge_values(from_json(text), from_json(hyperparameters))
+        if text is None:
+            missing.append(proposal_id(study.name, number))
+
+    if missing and has_names(study.space):
+        computed = connection.read(partial(_compute, study=study, choice=SOME, ids=missing))
+        for number, named in computed.items():
+            configurations[number] = merge_values(named, configurations[number])
+
+    return {number: values for number, values in configurations.items() if values}
 
 
 def configuration_of_network(connection: Connection, architecture: Architecture) -> Configuration:

@@ -71,6 +71,28 @@ def architecture_of(ctx: click.Context, text: str) -> Architecture:
         ) from None
 
 
+def labels_of(ctx: click.Context, text: str, architecture: Architecture) -> dict[int, str]:
+    """Return the decisions of an architecture in words, by the position of the layer.
+
+    Args:
+        ctx: The command's context.
+        text: The argument that describes the architecture; only a key of the archive has studies,
+            which name its decisions.
+        architecture: The architecture.
+    """
+    from archive.architecture import choice_operations
+
+    if architecture.space != choice_operations.NAME or not is_key(text):
+        return {}
+
+    from archive.store.configurations import configuration_of_network
+
+    with open_archive(ctx) as archive:
+        named = configuration_of_network(archive.connection, architecture)
+
+    return choice_operations.decision_labels(architecture, named)
+
+
 def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")

@@ -24,7 +24,7 @@ from archive.cli.render import (
     print_table,
 )
 from archive.errors import InvalidArchitectureError, UsageError
-from archive.values import assignments, counted
+from archive.values import assignments, counted, settings_text
 
 if TYPE_CHECKING:
     from archive.architecture.graph import Architecture
@@ -71,6 +71,8 @@ class ArchitectureDocument:
         parents: Keys of the architectures that it was made from.
         children: Keys of those that were made from it.
         text: Its NAS-Bench-201 string or its genotype; null in other spaces.
+        configuration: Values of its named decisions, by name, as the oldest study with it names
+            them; empty without names.
         architecture: The graph: `schema`, `space`, `layers`, `edges`, as `archive arch` reads it
             from a file.
         evaluations: Its results in all studies.
@@ -91,6 +93,7 @@ class ArchitectureDocument:
     parents: list[str]
     children: list[str]
     text: str | None
+    configuration: Mapping[str, Any]
     architecture: dict[str, Any]
     evaluations: list[EvaluationItem]
     proxies: list[ProxyItem]
@@ -142,16 +145,20 @@ def show(ctx: click.Context, key: str, as_json: bool) -> None:
     KEY is the key of the architecture, or a prefix of it.
     """
     from archive.architecture import codec, texts
+    from archive.architecture.choice_operations import decision_labels
+    from archive.architecture.parameter_operations import describe_layer
     from archive.database.driver import hide_arrays
 
     # Only keys go to the database.
     hide_arrays()
     from archive.queries import results_of
+    from archive.store.configurations import configuration_of_network
 
     with open_archive(ctx) as archive:
         full = archive.architectures.find(key)
         architecture = archive.architectures.get(full)
         details = archive.architectures.details(full)
+        configuration = configuration_of_network(archive.connection, architecture)
         evaluations = results_of.of_key(archive.connection, full)
         scores = [ProxyItem(**score) for score in archive.proxies.of_architecture(full)]
 
@@ -161,6 +168,7 @@ def show(ctx: click.Context, key: str, as_json: bool) -> None:
         document = ArchitectureDocument(
             **{"params": None, "flops": None, "note": None, "tags": [], **details},
             text=text,
+            configuration=configuration,
             architecture=codec.to_dict(architecture),
             evaluations=evaluations,
             proxies=scores,
@@ -168,11 +176,14 @@ def show(ctx: click.Context, key: str, as_json: bool) -> None:
         print_json(document)
         return
 
-    _print_details({**details, "text": text})
+    named = settings_text(configuration) or None
+    labels = decision_labels(architecture, configuration)
+    _print_details({**details, "text": text, "configuration": named})
     rows = []
     for position, layer in enumerate(architecture.layers):
         children = " ".join(map(str, architecture.children[position]))
-        rows.append((position, layer.op, layer.units, layer.stride, children))
+        operation = describe_layer(layer) or labels.get(position, layer.op)
+        rows.append((position, operation, layer.units, layer.stride, children))
 
     print_table(("layer", "operation", "units", "stride", "feeds"), rows)
     _print_items("evaluations", evaluations)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from archive.cli.architecture.argument import architecture_of
+from archive.cli.architecture.argument import architecture_of, labels_of
 from archive.cli.parameters import Command, Count, force_option, output_option
 from archive.cli.render import json_option, print_json, print_line, print_message
 from archive.errors import UsageError
@@ -144,7 +144,8 @@ def draw(
             architecture, input_text, outputs, sizes=sizes, params=params
         )
 
-    drawn = diagram(architecture, fold=fold, notes=notes)
+    labels = labels_of(ctx, key, architecture)
+    drawn = diagram(architecture, fold=fold, notes=notes, labels=labels)
     picture = TEXT_ONLY
     if path is not None:
         picture = write_picture(drawn, path, theme, force=force)

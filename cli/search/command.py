@@ -18,7 +18,7 @@ from archive.cli.trainer.options import limit_options, observe_option, proxies_o
 from archive.errors import UsageError
 from archive.searches.request import agent_of
 from archive.searches.results import unmet_line
-from archive.values import counted
+from archive.values import counted, settings_text
 
 if TYPE_CHECKING:
     from archive.searches.call import GainItem, IncumbentItem, RecommendedItem, SearchResult
@@ -355,6 +355,9 @@ def _print_best(result: SearchResult, best: IncumbentItem, study: Study) -> None
     where = f" on validation data{held_out}" if result.objective.startswith("valid_") else ""
     print_line()
     print_line(("best architecture", "bold"), f"  {best.architecture}  (proposal {best.proposal})")
+    if best.configuration:
+        print_line(f"configuration      {settings_text(best.configuration)}")
+
     print_line(f"{metric:<17}  {best.value:.4g}{where}")
     if result.recommended is not None:
         print_line(f"recommended        {_estimate(result.recommended)}")

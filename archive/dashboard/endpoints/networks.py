@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from archive.architecture import codec, diagram, texts
+from archive.architecture.choice_operations import decision_labels
 from archive.architecture.graph import Architecture
 from archive.dashboard.endpoints.inputs import archive_of, integer, theme_of
 from archive.dashboard.wire import json_response, select_attributes
@@ -22,6 +23,7 @@ from archive.queries.networks import (
     RELATIVES,
     STEPS_OF_NETWORK,
 )
+from archive.store.configurations import configuration_of_network
 
 if TYPE_CHECKING:
     from archive.agents.nearest import Nearest
@@ -63,6 +65,7 @@ def _network(request: Request) -> Response:
         {
             **about,
             "text": texts.to_text(network),
+            "configuration": configuration_of_network(archive.connection, network),
             "graph": codec.to_dict(network) if len(network.layers) <= LAYERS_SHOWN else None,
             "evaluations": evaluations,
             "proposals": proposed,
@@ -141,7 +144,9 @@ def _index(archive: Archive) -> Nearest:
 def _picture(request: Request) -> Response:
     archive = archive_of(request)
     network = archive.architectures.get(archive.architectures.find(request.path_params["key"]))
-    drawn = diagram.svg(network, theme=theme_of(request))
+    named = configuration_of_network(archive.connection, network)
+    labels = decision_labels(network, named)
+    drawn = diagram.svg(network, theme=theme_of(request), labels=labels)
     return Response(
         drawn, headers={"cache-control": "private, max-age=86400"}, media_type="image/svg+xml"
     )

@@ -146,7 +146,12 @@ def _best(pareto: ParetoSet, objective: int) -> dict[str, Any]:
 
 
 def _result(view: ProposalView, values: tuple[float, ...]) -> dict[str, Any]:
-    return {"number": view.number, "architecture": view.architecture_key, "values": values}
+    return {
+        "number": view.number,
+        "architecture": view.architecture_key,
+        "configuration": view.configuration,
+        "values": values,
+    }
 
 
 def _others(snapshot: Snapshot, front: set[int]) -> list[dict[str, Any]]:

@@ -31,6 +31,7 @@ from archive.errors import UsageError
 from archive.objectives import sign
 from archive.queries.proposals import DETAILS_OF_PROPOSAL, FAILED, VALUES_OF_NETWORKS, WAITING
 from archive.queue import backlog, event_log, workers
+from archive.store.configurations import configurations_of
 from archive.store.properties import CURVE, EPOCH, from_json, proposal_id, with_prefix
 from archive.store.snapshots import read_view
 from archive.store.studies.rows import SOME, Row, read_rows
@@ -115,9 +116,17 @@ def _proposals(request: Request) -> Response:
             ),
         )
 
-    return json_response(
-        {"proposals": [dict(zip(FIELDS, row, strict=True)) for row in rows], "total": total}
-    )
+        study = feed.study
+
+    numbers = [int(row[NUMBER]) for row in rows]
+    configurations = configurations_of(archive_of(request).connection, study, numbers)
+    proposals = []
+    for row in rows:
+        proposal = dict(zip(FIELDS, row, strict=True))
+        proposal["configuration"] = configurations.get(proposal["number"], {})
+        proposals.append(proposal)
+
+    return json_response({"proposals": proposals, "total": total})
 
 
 _SEARCHED = list(map(FIELDS.index, ("number", "architecture", "agent", "worker", "reason")))
@@ -219,7 +228,7 @@ def _proposal(request: Request) -> Response:
     """Return everything about one proposal, with its events."""
     archive = archive_of(request)
     id_ = proposal_id(named_study(request), integer(request, "number", -1))
-    view = read_view(archive.connection, id_)
+    view = read_view(archive.connection, id_, archive.studies.find(named_study(request)))
     details = archive.connection.read(
         lambda tx: tx.run(DETAILS_OF_PROPOSAL, id=id_).single(strict=True).data()
     )

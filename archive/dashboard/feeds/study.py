@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from archive.dashboard.feeds.base import Entries, Feed
 from archive.dashboard.wire import describe_objectives
 from archive.objectives import MOST_OBJECTIVES, sign
+from archive.store.configurations import configurations_of
 from archive.store.metric_names import units_of
 from archive.store.properties import CURVE, EPOCH, METRIC, proposal_id, with_prefix
 from archive.store.records import State, Study, is_cancelled
@@ -132,6 +133,7 @@ class StudyFeed(Feed):
         self._recheck: deque[int] = deque()
         self._counts: Counter[str] = Counter()
         self._best: Row | None = None
+        self._named: tuple[int, dict[str, Any]] | None = None
         self._agents: dict[str | None, None] = {}
         self._whole_due = -math.inf
 
@@ -195,6 +197,7 @@ class StudyFeed(Feed):
         self._study = None
         self._extent = {}
         self._best = None
+        self._named = None
         self.rows = {}
         self._counts = Counter()
         self._whole_due = -math.inf
@@ -321,8 +324,17 @@ class StudyFeed(Feed):
             "note": self._extent.get("note") or "",
             "tags": self._extent.get("tags") or [],
             "counts": {name: count for name, count in sorted(self._counts.items()) if count},
-            "best": None if best is None else dict(zip(FIELDS, best, strict=True)),
+            "best": None if best is None else self._describe_best(best),
         }
+
+    def _describe_best(self, row: Row) -> dict[str, Any]:
+        """Return the fields of the best result, with its configuration."""
+        number = int(row[NUMBER])
+        if self._named is None or self._named[0] != number:
+            read = configurations_of(self._connection, self.study, [number])
+            self._named = (number, read.get(number, {}))
+
+        return {**dict(zip(FIELDS, row, strict=True)), "configuration": self._named[1]}
 
 
 def _run(row: Row) -> dict[str, Any]:

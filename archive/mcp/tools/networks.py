@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -13,6 +13,7 @@ from archive import drawing, spaces
 from archive.agents.ask_tell.types import EnqueuedArchitecture
 from archive.api import Archive
 from archive.architecture import codec, texts
+from archive.architecture.choice_operations import decision_labels
 from archive.architecture.diagram import diagram
 from archive.architecture.graph import Architecture
 from archive.errors import CodecError, InvalidArchitectureError, UnknownNameError, UsageError
@@ -24,6 +25,7 @@ from archive.mcp.limits import compact, largest, size_of, take_first
 from archive.queries.networks import KEY_OF_NETWORK
 from archive.queries.results_of import OpenProposal, StoredResult, open_proposals, results
 from archive.spaces import stored_spaces
+from archive.store.configurations import configuration_of_network
 
 MOST_RESULTS = 200
 
@@ -32,7 +34,8 @@ MOST_RESULTS = 200
 class NetworkGraph:
     """A network.
 
-    `architecture` is its JSON, as other tools accept it, or null where that is too long.
+    `architecture` is its JSON, as other tools accept it, or null where that is too long;
+    `configuration` has the values of its named decisions.
     """
 
     key: str
@@ -47,6 +50,7 @@ class NetworkGraph:
     parents: list[str] = field(default_factory=list)
     children: list[str] = field(default_factory=list)
     truncated: bool = False
+    configuration: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,7 @@ def architecture(archive: Archive, network: NetworkArgument) -> NetworkGraph:
     ]
     cut = listed != [details["parents"], details["children"]]
     items = sum(map(len, listed))
+    configuration = _named(archive, shown)
 
     def build(graph: dict[str, Any] | None, count: int) -> NetworkGraph:
         parents, children = take_first(count, *listed)
@@ -99,6 +104,7 @@ def architecture(archive: Archive, network: NetworkArgument) -> NetworkGraph:
             parents,
             children,
             truncated=cut or graph is None or count < items,
+            configuration=configuration,
         )
 
     # The graph is worth more than its relatives.
@@ -181,6 +187,10 @@ def _reusable(archive: Archive, network: Architecture, study: str | None) -> flo
     return None if answer is None else answer.value
 
 
+def _named(archive: Archive, network: Architecture) -> Mapping[str, Any]:
+    return configuration_of_network(archive.connection, network)
+
+
 @dataclass(frozen=True)
 class NetworkPicture:
     """A picture of a network, or of its difference to a second one: lines of text, or one SVG
@@ -211,7 +221,7 @@ def draw(
     drawn = network_of(archive, network)
     other = None if second is None else network_of(archive, second)
     shown = (
-        diagram(drawn)
+        diagram(drawn, labels=decision_labels(drawn, _named(archive, drawn)))
         if other is None
         else difference_diagram(difference(drawn.canonical, other.canonical))
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any
 
@@ -18,7 +18,7 @@ from archive.constraints import NO_COSTS, KnownCosts
 from archive.errors import UsageError
 from archive.mcp.arguments import NetworkArgument, StudyName, network_of
 from archive.mcp.limits import WAIT_SECONDS, largest
-from archive.store.properties import whole_id
+from archive.store.properties import study_of, whole_id
 from archive.store.records import State, Study
 from archive.store.snapshots import ProposalView, read_view
 
@@ -31,7 +31,8 @@ class ProposalStatus:
     """A proposal and its result.
 
     `new` says whether this call added it: a study has one proposal of each network. `value` is the
-    objective, in the task's own unit; `epochs` are those trained so far. `truncated` says whether
+    objective, in the task's own unit; `epochs` are those trained so far. `configuration` has the
+    values of named decisions and hyperparameters. `truncated` says whether
     metrics were left out for their size.
     """
 
@@ -46,6 +47,7 @@ class ProposalStatus:
     seconds: float | None
     reason: str | None
     truncated: bool = False
+    configuration: Mapping[str, Any] = field(default_factory=dict)
 
 
 def propose(
@@ -124,7 +126,7 @@ def propose(
     if proposal is None:
         raise enqueueing.budget_spent(record)
 
-    return _status(read_view(archive.connection, proposal.id), new)
+    return _status(read_view(archive.connection, proposal.id, record), new)
 
 
 async def wait(
@@ -139,9 +141,10 @@ async def wait(
     while `ended` is false.
     """
     id_ = whole_id(proposal)
+    study = archive.studies.find(study_of(id_))
     deadline = time.monotonic() + seconds
     while True:
-        view = await anyio.to_thread.run_sync(partial(read_view, archive.connection, id_))
+        view = await anyio.to_thread.run_sync(partial(read_view, archive.connection, id_, study))
         left = deadline - time.monotonic()
         if view.state in ENDED or left <= 0:
             return _status(view, new=False)
@@ -177,6 +180,7 @@ def _status(view: ProposalView, new: bool) -> ProposalStatus:
             view.seconds,
             view.reason,
             count < len(metrics),
+            view.configuration,
         )
 
     return largest(first, len(metrics))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -50,7 +51,8 @@ class StudyEntries:
 class RankedNetwork:
     """A network with one of its results.
 
-    `text` is its NAS-Bench-201 string or genotype, if it has one.
+    `text` is its NAS-Bench-201 string or genotype, if it has one; `configuration` has the values
+    of named decisions and hyperparameters.
     """
 
     architecture: str
@@ -59,6 +61,7 @@ class RankedNetwork:
     evaluation: str
     epochs: int | None
     seconds: float | None
+    configuration: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -242,7 +245,13 @@ def _proposed(archive: Archive, views: list[ProposalView]) -> list[RankedNetwork
         key = view.architecture_key
         networks.append(
             RankedNetwork(
-                key, described[key], view.value, view.id, view.epochs or None, view.seconds
+                key,
+                described[key],
+                view.value,
+                view.id,
+                view.epochs or None,
+                view.seconds,
+                view.configuration,
             )
         )
 

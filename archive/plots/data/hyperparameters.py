@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from archive import spaces
-from archive.architecture import compact
-from archive.errors import ArchiveError, InvalidArchitectureError, UnknownNameError, UsageError
+from archive.errors import ArchiveError, UnknownNameError, UsageError
 from archive.plots.data.curves import evenly, rank_rows
 from archive.plots.data.results import (
     LARGEST,
@@ -40,6 +39,8 @@ from archive.plots.data.results import (
     sum_left_out,
 )
 from archive.spaces.choices import Choices
+from archive.spaces.parameters import Parameters
+from archive.store.configurations import configuration_columns, read_configurations
 from archive.store.properties import from_json
 from archive.store.records import Direction, Study
 from archive.store.studies.rows import NETWORK
@@ -58,6 +59,9 @@ LABELS = 12
 """Most words of an axis that are labelled."""
 SPAN = 100.0
 """Ratio of the largest to the smallest number from which an axis is logarithmic."""
+
+_MOST_OPTIONS = 1000
+"""Most values of a decision whose order is looked up."""
 
 _ELEMENT = re.compile(r"\[\d+\]$")
 _OF_NETWORKS = ("layers", "depth", "edges", "mass")
@@ -146,8 +150,7 @@ def parallel_coordinates(
     Args:
         archive: The archive.
         study: Name of the study.
-        names: Names of hyperparameters, of decisions of a space `choices`, and of `layers`,
-            `depth`, `edges`, `mass` of the networks; empty for all hyperparameters and decisions
+        names: Names of hyperparameters, of named decisions of the space, and of `layers`, `depth`, `edges`, `mass` of the networks; empty for all hyperparameters and decisions
             that differ between results, or for the sizes where none does. A list of numbers, one
             for each layer say, is the axis `NAME (mean)`; `NAME[0]` is its first element.
         most: Most results.
@@ -156,9 +159,8 @@ def parallel_coordinates(
         UnknownNameError: There is no study, or nothing of this name that could be an axis.
         UsageError: The study has no value yet, or nothing differs between its results.
     """
-    space = choices_of(archive.studies.get(study))
     networks = [NETWORK + name for name in _OF_NETWORKS]
-    (results,) = read(archive, study, ["hyperparameters", *networks, *(["code"] if space else [])])
+    (results,) = read(archive, study, ["hyperparameters", *networks])
     rows = chosen(results, most)
     left_out = count_undrawable(results.value[results.comparable])
     if not len(rows):
@@ -166,12 +168,11 @@ def parallel_coordinates(
         raise UsageError(f"the study {study!r} has no evaluation with a value yet{beyond}")
 
     settings = list(map(from_json, pick(results.columns["hyperparameters"], rows)))
-    decisions = {}
-    if space is not None:
-        options_by_name = options_of(space, pick(results.columns["code"], rows))
-        for name, options in options_by_name.items():
-            decisions[name] = AxisColumn("decision", options, space.options[name])
-
+    configurations = read_configurations(archive.connection, results.study)
+    numbers = results.number[rows].tolist()
+    decisions = _decision_columns(
+        results.study, [configurations.get(number, {}) for number in numbers]
+    )
     sizes = {}
     for name in _OF_NETWORKS:
         sizes[name] = AxisColumn("size", pick(results.columns[NETWORK + name], rows))
@@ -342,35 +343,41 @@ def _clip(number: float) -> float:
     return math.inf if number > 0 else -math.inf
 
 
-def choices_of(study: Study) -> Choices | None:
-    """Return the space of a study on choices.
+def _decision_columns(
+    study: Study, configurations: Sequence[Mapping[str, Any]]
+) -> dict[str, AxisColumn]:
+    """Return the named decisions of results as columns; None where a result lacks one."""
+    names = configuration_columns(configurations)
+    orders = _options_of(study) if names else {}
+    columns = {}
+    for name in names:
+        values = [configuration.get(name) for configuration in configurations]
+        order = orders.get(name, [])
+        # A space may have had other options.
+        unknown = {str(value) for value in values if value is not None} - set(order)
+        columns[name] = AxisColumn("decision", values, () if unknown else order)
 
-    None for any other space, and for settings that are unknown here.
-    """
-    if study.space != Choices.name:
-        return None
+    return columns
 
+
+def _options_of(study: Study) -> dict[str, list[str]]:
+    """Return the options of decisions that are no numbers, in the order of the space."""
     # A table of choices has the settings of its whole space.
     config = dict(study.space_config)
     config.pop("table", None)
     try:
         space = spaces.get(study.space, **config)
     except ArchiveError:
-        return None
+        return {}
 
-    return space if isinstance(space, Choices) else None
+    if isinstance(space, Choices):
+        return {name: list(options) for name, options in space.options.items()}
 
+    orders = {}
+    if isinstance(space, Parameters):
+        for parameter in space.parameters.parameters:
+            values = parameter.domain.values() if parameter.domain.size <= _MOST_OPTIONS else ()
+            if not all(map(is_number, values)):
+                orders[parameter.name] = list(map(str, values))
 
-def options_of(space: Choices, codes: Sequence[str]) -> dict[str, list[str | None]]:
-    """Return the option of each network in each decision, by its name.
-
-    None for a network of another space.
-    """
-    rows: list[Mapping[str, str]] = []
-    for code in codes:
-        try:
-            rows.append(space.named(compact.decode("", space.name, "", code)))
-        except InvalidArchitectureError:
-            rows.append({})
-
-    return {name: _column(rows, name) for name in space.options}
+    return orders

@@ -30,7 +30,7 @@ def parallel_coordinates(archive: Archive, study: str, *, axes: Sequence[str] = 
     Args:
         archive: The archive.
         study: Name of the study.
-        axes: Hyperparameters, decisions of a space `choices`, and `layers`, `depth`, `edges`,
+        axes: Hyperparameters, named decisions of the space, and `layers`, `depth`, `edges`,
             `mass` of networks; empty for all hyperparameters and decisions that differ, or for the
             sizes where none does.
 

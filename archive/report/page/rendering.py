@@ -16,6 +16,7 @@ from markupsafe import Markup
 from archive import __version__, drawing
 from archive.agents.recommendation import Recommendation
 from archive.architecture import diagram
+from archive.architecture.choice_operations import decision_labels
 from archive.errors import ArchiveError
 from archive.objectives import sign
 from archive.plots.figures.style import printable, quantity
@@ -36,7 +37,7 @@ from archive.store.properties import METRIC
 from archive.store.records import Evaluation, State
 from archive.store.studies.creation import agent_names, kind_of
 from archive.store.studies.studies import UNBOUNDED, describe_budget
-from archive.values import is_duration
+from archive.values import is_duration, setting_text, settings_text
 
 
 class BestNetwork(NamedTuple):
@@ -141,6 +142,15 @@ def _estimate(recommendation: Recommendation, better: float) -> str:
     return f"{key}, expected {better * recommendation.score:.6g}{within} ({counted})"
 
 
+def _best_facts(report: StudyReport) -> Iterator[tuple[str, str]]:
+    """Yield the best value, and the configuration that it has."""
+    best = report.best[0]
+    yield "best value", f"{best.value:.6g} (#{best.number})"
+    named = report.configurations.get(best.number or 0)
+    if named:
+        yield "best configuration", settings_text(named)
+
+
 def _facts(report: StudyReport) -> Iterator[tuple[str, str]]:
     study = report.study
     results = report.results
@@ -156,7 +166,7 @@ def _facts(report: StudyReport) -> Iterator[tuple[str, str]]:
     if report.pareto is not None:
         yield from _front_facts(report.pareto)
     elif report.best:
-        yield "best value", f"{report.best[0].value:.6g} (#{report.best[0].number})"
+        yield from _best_facts(report)
 
     if report.recommended is not None:
         yield "recommended", _estimate(report.recommended, sign(study.direction))
@@ -218,9 +228,12 @@ def _best(report: StudyReport, evaluation: Evaluation) -> BestNetwork:
     if evaluation.seconds:
         facts.append(("training time", _duration(evaluation.seconds)))
 
+    named = report.configurations.get(evaluation.number or 0, {})
+    facts += [(name, setting_text(value)) for name, value in named.items()]
     facts += [(name, str(value)) for name, value in sorted(evaluation.hyperparameters.items())]
     try:
-        picture = Markup(diagram.svg(evaluation.architecture, theme="page"))
+        labels = decision_labels(evaluation.architecture, named)
+        picture = Markup(diagram.svg(evaluation.architecture, theme="page", labels=labels))
         missing = ""
     except ArchiveError as error:
         # A network of a space that this installation lacks.
@@ -234,6 +247,7 @@ def _make_table(report: StudyReport) -> ResultTable:
     """Return the table of the shown results."""
     results = report.results
     numbers = _numbers(report)
+    named = any(report.configurations.values())
     rows = []
     for row in report.shown:
         cells = [
@@ -242,6 +256,10 @@ def _make_table(report: StudyReport) -> ResultTable:
         ]
         for _, values in numbers:
             cells.append(_number(values[row]))
+
+        if named:
+            values_by_name = report.configurations.get(int(results.number[row]), {})
+            cells.append(Cell(settings_text(values_by_name)))
 
         source = results.columns["answered_from"][row]
         notes = []
@@ -264,7 +282,11 @@ def _make_table(report: StudyReport) -> ResultTable:
     for heading, _ in numbers:
         numeric.append(heading)
 
-    return ResultTable([*numeric, "agent", "network", "note"], len(numeric), rows)
+    others = ["agent", "network", "note"]
+    if named:
+        others.insert(0, "configuration")
+
+    return ResultTable([*numeric, *others], len(numeric), rows)
 
 
 def _numbers(report: StudyReport) -> list[tuple[str, Sequence[Any]]]:

@@ -131,6 +131,12 @@ export function number(value) {
   return size !== 0 && (size < 1e-3 || size >= 1e15) ? value.toExponential(2) : String(Number(value.toPrecision(4)));
 }
 
+/** @param {any} value a value of a configuration */
+export const settingText = (value) => (typeof value === "number" ? number(value) : typeof value === "string" ? value : JSON.stringify(value));
+
+/** @param {Record<string, any>} configuration @returns {string} `depth=4 lr=0.0003`; empty without named values */
+export const settings = (configuration) => Object.entries(configuration).map(([name, value]) => `${name}=${settingText(value)}`).join(" ");
+
 /** A number at a tick of an axis. @param {number} value */
 export const tick = (value) => (Math.abs(value) >= 1e4 && Math.abs(value) < 1e15 ? short(value) : number(value));
 

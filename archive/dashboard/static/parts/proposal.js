@@ -1,7 +1,7 @@
 // @ts-check
 /** One proposal in a dialog: values, events, the end of its log, and what a user may do with it. */
 
-import { api, badge, change, el, failed, fill, isCancelled, mayWrite, moment, networkAnchor, number, seconds, studyPath } from "./page.js";
+import { api, badge, change, el, failed, fill, isCancelled, mayWrite, moment, networkAnchor, number, seconds, settings, studyPath } from "./page.js";
 import { Curves } from "./curves.js";
 
 /**
@@ -28,14 +28,15 @@ export async function showProposal(study, proposal, options = {}) {
 /** @param {string} study @param {any} found @param {() => void} again */
 function body(study, found, again) {
   const fact = (/** @type {string} */ title, /** @type {any} */ value) => value === null || value === undefined ? null : el("div", {}, el("dt", {}, title), el("dd", {}, value));
-  const settings = Object.entries(found.hyperparameters).map(([name, value]) => `${name} ${typeof value === "object" ? JSON.stringify(value) : number(value)}`);
+  const changed = Object.entries(found.hyperparameters).map(([name, value]) => `${name} ${typeof value === "object" ? JSON.stringify(value) : number(value)}`);
+  const named = Object.keys(found.configuration).some((name) => !Object.hasOwn(found.hyperparameters, name));
   return [
     el("h2", {}, `${study} #${found.number} `, badge(isCancelled(found) ? "cancelled" : found.state)),
     el("dl.facts", {}, fact("value", number(found.value)), fact("network", networkAnchor(found.architecture_key)), fact("agent", found.agent),
       fact("predicted score", found.mean === null ? null : `${number(found.mean)} ± ${number(found.std)}`), fact("acquisition", found.acquisition === null ? null : number(found.acquisition)),
       fact("epochs", found.epochs || null), fact("time", found.seconds === null ? null : seconds(found.seconds)), fact("priority", found.priority || null),
       fact("device", found.hardware ?? found.device), fact("seed", found.seed), fact("worker", found.worker), fact("answered from", found.answered_from),
-      fact("weights", found.weights), fact("settings", settings.join(", ") || null), fact("reason", found.reason),
+      fact("weights", found.weights), fact("configuration", named ? settings(found.configuration) : null), fact("settings", named ? null : changed.join(", ") || null), fact("reason", found.reason),
       fact("cause", found.cause), fact("refused by", found.refused_by?.join(", ") || null), fact("memory needed", found.memory_bytes ? `${number(found.memory_bytes / 2 ** 30)} GiB` : null)),
     el("p.legend", {}, Object.entries(found.metrics).map(([name, value]) => el("span", {}, `${name} ${number(value)}`))),
     el("div", { dataset: { part: "curve" } }),

@@ -13,6 +13,7 @@ import { el, fill } from "./page.js";
  * @property {boolean} [tight] whether its text stays on one line
  * @property {boolean} [wide] whether a narrow screen leaves it out
  * @property {(row: any) => any} [key] what it is sorted by; the field by default
+ * @property {boolean} [unsorted] whether rows cannot be sorted by it
  */
 
 /**
@@ -41,6 +42,15 @@ export class Table {
     this.made = new Map();
     this.element = el("div.table", {}, el("table", {}, el("thead", {}, this.head), this.body));
     this.body.addEventListener("keydown", (event) => this.#key(event));
+    this.#heading();
+  }
+
+  /** Add a column behind another one, unless it is there. @param {string} before @param {Column} column */
+  insert(before, column) {
+    if (this.columns.some((each) => each.name === column.name)) return;
+    const place = this.columns.findIndex((each) => each.name === before) + 1;
+    this.columns = [...this.columns.slice(0, place), column, ...this.columns.slice(place)];
+    this.made = new Map();
     this.#heading();
   }
 
@@ -96,7 +106,7 @@ export class Table {
       const chosen = column.name === this.sort;
       const sorting = chosen ? (this.descending ? "descending" : "ascending") : "none";
       return el(`th${column.numeric ? ".number" : ""}${column.wide ? ".wide" : ""}`, { "aria-sort": sorting, scope: "col" },
-        el("button.sort", { type: "button", onclick: () => this.#sortBy(column.name) }, column.title ?? column.name,
+        column.unsorted ? column.title ?? column.name : el("button.sort", { type: "button", onclick: () => this.#sortBy(column.name) }, column.title ?? column.name,
           chosen ? (this.descending ? " ▾" : " ▴") : ""));
     }));
   }

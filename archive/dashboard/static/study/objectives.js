@@ -2,7 +2,7 @@
 /** Objectives of a study with several: the best of each, the Pareto set, and its hypervolume over time. */
 
 import { offer } from "../parts/focus.js";
-import { address, api, carry, choice, el, failed, fill, networkAnchor, number, section, studyPath } from "../parts/page.js";
+import { address, api, carry, choice, el, failed, fill, networkAnchor, number, section, settings, studyPath } from "../parts/page.js";
 import { Scatter } from "../parts/scatter.js";
 import { Table } from "../parts/table.js";
 import { whenSeen } from "../parts/timing.js";
@@ -26,6 +26,7 @@ const best = new Table([
   { name: "value", title: "best", numeric: true, cell: (row) => el("b", {}, number(row.value)) },
   { name: "number", title: "#", numeric: true, cell: (row) => el("button.small", { type: "button", onclick: () => openNumber(row.number) }, `#${row.number}`) },
   { name: "architecture", title: "network", cell: (row) => networkAnchor(row.architecture) },
+  { name: "configuration", title: "", cell: (row) => settings(row.configuration) },
 ], { empty: "no result with all objectives" });
 
 export const objectivesCard = section("Objectives", best.element, summary);

@@ -1,7 +1,7 @@
 // @ts-check
 /** Several studies, or two networks, side by side; the address has all of them. */
 
-import { address, api, carry, choice, drawing, el, failed, fill, networkAnchor, number, picture, seconds, section, studyAnchor, studyLink, studyPath, view, word } from "../parts/page.js";
+import { address, api, carry, choice, drawing, el, failed, fill, networkAnchor, number, picture, seconds, section, settings, settingText, studyAnchor, studyLink, studyPath, view, word } from "../parts/page.js";
 import { Curves } from "../parts/curves.js";
 import { improvements, objectiveColumn, Points } from "../parts/points.js";
 import { Table } from "../parts/table.js";
@@ -54,6 +54,7 @@ async function studies(names) {
     { name: "study", cell: (row) => studyAnchor(row.study) },
     { name: "best", numeric: true, cell: (row) => el("b", {}, number(row.best)) },
     { name: "network", cell: (row) => (row.network ? networkAnchor(row.network) : "–") },
+    ...(compared.some((each) => settings(each.configuration)) ? [{ name: "configuration", cell: (/** @type {any} */ row) => settings(row.configuration) || "–" }] : []),
     { name: "evaluated", numeric: true },
     { name: "failed", numeric: true, wide: true },
     { name: "seconds", title: "training", numeric: true, wide: true, cell: (row) => seconds(row.seconds) },
@@ -91,6 +92,7 @@ function objectives(loaded) {
  * @property {string} column
  * @property {number | null} best
  * @property {string | null} network
+ * @property {Record<string, any>} configuration of the best network
  */
 
 /** @param {Points} points @param {string | null} name @returns {Promise<Compared>} */
@@ -98,17 +100,18 @@ async function inObjective(points, name) {
   const { about } = points;
   const place = name === null ? 0 : about.objectives.findIndex((/** @type {any} */ each) => each.name === name);
   const compared = { points, objective: about.objectives[place], column: objectiveColumn(place) };
-  if (place <= 0) return { ...compared, best: (place ? null : about.best?.value) ?? null, network: (place ? null : about.best?.architecture) ?? null };
+  if (place <= 0) return { ...compared, best: (place ? null : about.best?.value) ?? null, network: (place ? null : about.best?.architecture) ?? null,
+    configuration: (place ? null : about.best?.configuration) ?? {} };
   // The points have no networks.
   const { best } = (await api(studyPath(about.study, "objectives"))).objectives[place];
-  return { ...compared, best: best?.values[place] ?? null, network: best?.architecture ?? null };
+  return { ...compared, best: best?.values[place] ?? null, network: best?.architecture ?? null, configuration: best?.configuration ?? {} };
 }
 
 /** @param {Compared} compared */
-function row({ points, best, network }) {
+function row({ points, best, network, configuration }) {
   const { about } = points;
   const sum = points.spent("seconds").reduce((most, each) => (each > most ? each : most), 0);
-  return { ...about, best, network, seconds: sum,
+  return { ...about, best, network, configuration, seconds: sum,
     evaluated: (about.counts.complete ?? 0) + (about.counts.pruned ?? 0), failed: about.counts.failed ?? 0 };
 }
 
@@ -135,8 +138,11 @@ async function networks(keys) {
   const distances = el("div", {}, el("p.quiet", {}, "Comparing …"));
   const difference = el("div", {}, el("p.quiet", {}, "Comparing …"));
   const facts = ["space", "layers", "edges", "depth", "params", "flops", "mass"];
-  const table = new Table([{ name: "fact", title: "", cell: (row) => word("quantities", row.fact) }, { name: "first", title: both[0].key.slice(0, 10), numeric: true }, { name: "second", title: both[1].key.slice(0, 10), numeric: true }]);
-  table.show(facts.filter((name) => both.some((each) => each[name] !== undefined)).map((fact) => ({ fact, first: number(both[0][fact]), second: number(both[1][fact]) })));
+  const table = new Table([{ name: "fact", title: "", cell: (row) => (facts.includes(row.fact) ? word("quantities", row.fact) : row.fact) }, { name: "first", title: both[0].key.slice(0, 10), numeric: true }, { name: "second", title: both[1].key.slice(0, 10), numeric: true }]);
+  const rows = facts.filter((name) => both.some((each) => each[name] !== undefined)).map((fact) => ({ fact, first: number(both[0][fact]), second: number(both[1][fact]) }));
+  const names = [...new Set(both.flatMap((each) => Object.keys(each.configuration)))];
+  const value = (/** @type {any} */ network, /** @type {string} */ name) => (Object.hasOwn(network.configuration, name) ? settingText(network.configuration[name]) : "–");
+  table.show([...rows, ...names.map((fact) => ({ fact, first: value(both[0], fact), second: value(both[1], fact) }))]);
   fill(view,
     el("div.cards", {}, both.map((each) => section(`Network ${each.key.slice(0, 10)}`, el("p", {}, networkAnchor(each.key)),
       picture(each.key, each.text)))),

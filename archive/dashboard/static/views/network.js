@@ -3,7 +3,7 @@
 
 import {
   address, api, carry, change, choice, el, failed, fill, mayWrite, moment, networkAnchor, networkLink, number, one, operationWords, picture, Refused,
-  seconds, section, studyLink, toast, view, word,
+  seconds, section, settings, studyLink, toast, view, word,
 } from "../parts/page.js";
 import { noteOf } from "../parts/note.js";
 import { Table } from "../parts/table.js";
@@ -17,6 +17,7 @@ function show(found) {
   fill(view,
     el("section.card", {}, el("h1", {}, "Network ", el("code", {}, found.key.slice(0, 10))),
       el("dl.facts", {}, fact("key", el("code", {}, found.key)), fact("space", found.space), fact("layers", found.layers), fact("edges", found.edges), fact("depth", found.depth),
+        fact("configuration", settings(found.configuration) || null),
         ["params", "flops", "mass"].map((name) => fact(word("quantities", name), found[name] === undefined ? null : number(found[name])))),
       noteOf({ network: found.key }, found.note ?? "", found.tags ?? []).element, actions(found)),
     section("Evaluations", evaluations(found)),
@@ -135,7 +136,7 @@ function layers(graph) {
   for (const [tail, head] of graph.edges) heads.set(tail, [...(heads.get(tail) ?? []), head]);
   const table = new Table([
     { name: "index", title: "layer" },
-    { name: "op", title: "operation" },
+    { name: "op", title: "operation", cell: (row) => (row.op === "parameter" ? settings({ [row.attributes.name]: row.attributes.value ?? row.attributes.json }) : row.op) },
     { name: "units", numeric: true, cell: (row) => row.units ?? "–" },
     { name: "stride", numeric: true, wide: true, cell: (row) => row.stride ?? 1 },
     { name: "feeds", cell: (row) => row.feeds.join(" ") || "–" },

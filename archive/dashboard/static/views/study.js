@@ -3,7 +3,7 @@
 
 import {
   address, api, badge, carry, change, choice, el, failed, fill, isCancelled, isLimited, isRefusal, mayWrite, moment, networkAnchor, number, one,
-  seconds, section, studyPath, toast, view,
+  seconds, section, settings, studyPath, toast, view,
 } from "../parts/page.js";
 import { Curves } from "../parts/curves.js";
 import { offer, refill } from "../parts/focus.js";
@@ -46,6 +46,8 @@ const table = new Table([
   sorted: (sort, descending) => { carry({ sort, order: descending ? "desc" : "asc", page: null }); loadTable(); },
   empty: "no proposal",
 });
+/** @type {import("../parts/table.js").Column} */
+const CONFIGURATION = { name: "configuration", unsorted: true, cell: (row) => settings(row.configuration) };
 /** @type {ReturnType<typeof noteOf>} */
 let note;
 const tableTools = el("div.tools");
@@ -59,6 +61,7 @@ function showFacts() {
   refill(facts,
     fact(`best ${about.objective}`, best ? [el("b", { id: "best" }, number(best.value)), " ", networkAnchor(best.architecture),
       " ", el("button.small", { type: "button", onclick: () => openNumber(best.number) }, `#${best.number}`)] : "–"),
+    best && settings(best.configuration) && fact("best configuration", settings(best.configuration)),
     fact("evaluated", [el("span", { id: "done" }, String(done)), ...(isLimited(about) ? [` of ${about.budget} `, el("progress", { value: Math.min(1, done / (about.budget || 1)), max: 1 })] : [", no limit"])]),
     fact("proposals", Object.entries(about.counts).map(([state, count]) => [badge(state), ` ${count}  `]).flat()),
     fact("agent", about.agent ?? "–"), fact("task", about.task), fact("protocol", about.protocol), fact("space", about.space),
@@ -127,6 +130,7 @@ async function loadTable() {
   try {
     const found = await api(studyPath(name, "proposals", query));
     if (mine !== asked) return;
+    if (found.proposals.some((/** @type {any} */ row) => settings(row.configuration))) table.insert("architecture", CONFIGURATION);
     table.show(found.proposals);
     const last = Math.max(0, Math.ceil(found.total / PAGE) - 1);
     const go = (/** @type {number} */ to) => () => { carry({ page: to ? String(to) : null }); loadTable(); };
