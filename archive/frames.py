@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 from archive.errors import SettingsError
 from archive.queries import pareto as pareto_sets
-from archive.store.configurations import PARAMETER, read_configurations, values_of
 from archive.store.properties import EPOCH
 from archive.store.records import Evaluation, State, Study
+from archive.store.studies.configurations import PARAMETER, read_configurations, values_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -100,13 +100,13 @@ def proposal() -> None:
 def show(ctx: click.Context, name: str, as_json: bool) -> None:
     """Show all that is on record about one proposal: its basis, its attempts, its result."""
     from archive.queue import event_log
-    from archive.store.properties import whole_id
+    from archive.store.properties import study_of, whole_id
     from archive.store.snapshots import read_view
 
     with open_archive(ctx) as archive:
         id_ = whole_id(name)
+        view = read_view(archive.connection, id_, archive.studies.find(study_of(id_)))
         record = archive.proposals.get(id_)
-        view = read_view(archive.connection, id_, archive.studies.get(record.study))
         entries = event_log.read(archive.connection, record.study, id_)
         document = _document(archive, view, record, entries)
 

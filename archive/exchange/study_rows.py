@@ -16,13 +16,13 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from archive.errors import SettingsError
-from archive.store.configurations import (
+from archive.store.properties import METRIC, from_json, with_prefix
+from archive.store.records import State, StateName, is_cancelled
+from archive.store.studies.configurations import (
     PARAMETER,
     configuration_columns,
     read_configurations,
 )
-from archive.store.properties import METRIC, from_json, with_prefix
-from archive.store.records import State, StateName, is_cancelled
 from archive.store.studies.rows import Row, read_rows
 
 if TYPE_CHECKING:

@@ -20,10 +20,10 @@ from archive.plots.data.results import RecordedResults, read
 from archive.queries.pareto import ParetoSet, pareto_set
 from archive.queries.proposals import REASONS_OF_STUDY
 from archive.rungs import Rungs
-from archive.store.configurations import read_configurations
 from archive.store.properties import METRIC, proposal_id
 from archive.store.protocol_names import ProtocolName
 from archive.store.records import Evaluation, State
+from archive.store.studies.configurations import read_configurations
 
 if TYPE_CHECKING:
     from archive.api import Archive

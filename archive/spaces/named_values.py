@@ -25,9 +25,11 @@ from archive.spaces.stored_spaces import of_record
 def has_names(space: str) -> bool:
     """Return whether the networks of a space have named decisions; False for an unknown space."""
     try:
-        return spaces.registry.load_class(space, Space).named is not Space.named
+        named: object = spaces.registry.load_class(space, Space).named  # type: ignore[type-abstract]
     except ArchiveError:
         return False
+
+    return named is not Space.named
 
 
 def named_values(

@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from archive.store.configurations import complete_views
 from archive.store.properties import proposal_id
 from archive.store.records import State, Study
 from archive.store.snapshots import (
@@ -32,6 +31,7 @@ from archive.store.snapshots import (
     snapshot_of,
     view_of,
 )
+from archive.store.studies.configurations import complete_views
 from archive.store.studies.rows import HALF_SECONDS, RESULT, SOME, columns_of
 
 if TYPE_CHECKING:

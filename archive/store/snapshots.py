@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 from archive.constraints import violation
 from archive.errors import UnknownNameError
 from archive.objectives import sign
-from archive.store.configurations import complete_views, merge_values
 from archive.store.properties import CURVE, EPOCH, METRIC, from_json, latest, with_prefix
 from archive.store.records import State, Study, is_cancelled
+from archive.store.studies.configurations import complete_views, merge_values
 from archive.store.studies.rows import ALL, SOME, Row, read_rows
 
 if TYPE_CHECKING:

@@ -85,7 +85,7 @@ def labels_of(ctx: click.Context, text: str, architecture: Architecture) -> dict
     if architecture.space != choice_operations.NAME or not is_key(text):
         return {}
 
-    from archive.store.configurations import configuration_of_network
+    from archive.store.studies.configurations import configuration_of_network
 
     with open_archive(ctx) as archive:
         named = configuration_of_network(archive.connection, architecture)

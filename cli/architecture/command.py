@@ -152,7 +152,7 @@ def show(ctx: click.Context, key: str, as_json: bool) -> None:
     # Only keys go to the database.
     hide_arrays()
     from archive.queries import results_of
-    from archive.store.configurations import configuration_of_network
+    from archive.store.studies.configurations import configuration_of_network
 
     with open_archive(ctx) as archive:
         full = archive.architectures.find(key)

@@ -158,7 +158,7 @@ class LiveView:
 
         return table
 
-    def _row(self, view: ProposalView, *, named: bool) -> list[Text]:
+    def _row(self, view: ProposalView, *, named: bool = False) -> list[Text]:
         state = text(
             ("cancelled", "dim") if view.cancelled else (view.state.lower(), COLOURS[view.state])
         )

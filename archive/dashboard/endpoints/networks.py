@@ -23,7 +23,7 @@ from archive.queries.networks import (
     RELATIVES,
     STEPS_OF_NETWORK,
 )
-from archive.store.configurations import configuration_of_network
+from archive.store.studies.configurations import configuration_of_network
 
 if TYPE_CHECKING:
     from archive.agents.nearest import Nearest

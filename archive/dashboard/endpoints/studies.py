@@ -31,9 +31,9 @@ from archive.errors import UsageError
 from archive.objectives import sign
 from archive.queries.proposals import DETAILS_OF_PROPOSAL, FAILED, VALUES_OF_NETWORKS, WAITING
 from archive.queue import backlog, event_log, workers
-from archive.store.configurations import configurations_of
 from archive.store.properties import CURVE, EPOCH, from_json, proposal_id, with_prefix
 from archive.store.snapshots import read_view
+from archive.store.studies.configurations import configurations_of
 from archive.store.studies.rows import SOME, Row, read_rows
 
 STATES = ("WAITING", "RUNNING", "COMPLETE", "PRUNED", "FAILED")

@@ -26,11 +26,11 @@ from typing import TYPE_CHECKING, Any
 from archive.dashboard.feeds.base import Entries, Feed
 from archive.dashboard.wire import describe_objectives
 from archive.objectives import MOST_OBJECTIVES, sign
-from archive.store.configurations import configurations_of
 from archive.store.metric_names import units_of
 from archive.store.properties import CURVE, EPOCH, METRIC, proposal_id, with_prefix
 from archive.store.records import State, Study, is_cancelled
 from archive.store.studies import studies
+from archive.store.studies.configurations import configurations_of
 from archive.store.studies.creation import agent_names
 from archive.store.studies.rows import (
     ALL,

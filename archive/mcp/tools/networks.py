@@ -25,7 +25,7 @@ from archive.mcp.limits import compact, largest, size_of, take_first
 from archive.queries.networks import KEY_OF_NETWORK
 from archive.queries.results_of import OpenProposal, StoredResult, open_proposals, results
 from archive.spaces import stored_spaces
-from archive.store.configurations import configuration_of_network
+from archive.store.studies.configurations import configuration_of_network
 
 MOST_RESULTS = 200
 

@@ -40,9 +40,9 @@ from archive.plots.data.results import (
 )
 from archive.spaces.choices import Choices
 from archive.spaces.parameters import Parameters
-from archive.store.configurations import configuration_columns, read_configurations
 from archive.store.properties import from_json
 from archive.store.records import Direction, Study
+from archive.store.studies.configurations import configuration_columns, read_configurations
 from archive.store.studies.rows import NETWORK
 from archive.values import is_number
 
