@@ -13,13 +13,13 @@ from archive.exchange.dump import dump
 from archive.exchange.load import load
 from archive.exchange.study_rows import flat, rows_of
 from archive.plots.data.hyperparameters import parallel_coordinates
-from archive.store.configurations import (
+from archive.store.records import Result, Study
+from archive.store.snapshots import read_view
+from archive.store.studies.configurations import (
     configuration_of_network,
     configurations_of,
     read_configurations,
 )
-from archive.store.records import Result, Study
-from archive.store.snapshots import read_view
 
 pytestmark = pytest.mark.every_server
 
