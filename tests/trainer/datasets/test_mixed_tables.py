@@ -302,7 +302,7 @@ def check_rows(content):
     assert len(encoded) == len(content.rows.targets) >= 10
 
 
-@examples(40)
+@examples(10)
 @given(
     st.lists(st.lists(CELLS, min_size=3, max_size=3), min_size=8, max_size=30),
     st.sampled_from([None, "classes", "values"]),
@@ -321,7 +321,7 @@ def test_any_table_gives_rows_or_a_one_line_error(tmp_path_factory, rows, kind, 
         assert "\n" not in str(error) or any("\n" in cell for row in rows for cell in row)
 
 
-@examples(40)
+@examples(10)
 @given(st.binary(max_size=40), st.integers(0, 3000))
 def test_any_bytes_are_a_parquet_file_or_a_one_line_error(tmp_path_factory, content, cut):
     sink = pa.BufferOutputStream()
