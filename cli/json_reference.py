@@ -144,7 +144,7 @@ _COMMANDS: dict[str, tuple[type | str, ...]] = {
     "protocols": ("archive.cli.training_catalogues:ProtocolList",),
     "recipes": ("archive.cli.training_catalogues:RecipeList",),
     "spaces": ("archive.cli.catalogues:SpaceList",),
-    "spaces FILE": ("archive.cli.catalogues:ParameterList",),
+    "spaces NAME": ("archive.cli.catalogues:ParameterList",),
     "init": ("archive.cli.init:NewProject",),
     "observers": ("archive.cli.training_catalogues:ObserverList",),
     "kernels": ("archive.cli.catalogues:KernelList",),
