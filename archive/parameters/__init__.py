@@ -9,7 +9,6 @@
 | `parser`          | how their text is read                                                     |
 | `declaration`     | what a user writes: parameters by name, groups, defaults, priors           |
 | `leaves`          | the flat parameters of a declaration, each behind those that it depends on |
-| `comparisons`     | comparisons with values that a parameter never has                         |
 | `nesting`         | configurations as trees                                                    |
 | `parameter_space` | all configurations: codes, sampling, mutation, checks                      |
 | `batches`         | many configurations at a time, as codes                                    |

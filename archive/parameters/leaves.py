@@ -11,7 +11,7 @@ import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
+from itertools import chain, product
 
 import numpy as np
 
@@ -25,10 +25,10 @@ from archive.parameters.declaration import (
     Prior,
 )
 from archive.parameters.domains import Choice, Constant, Domain, Value
-from archive.parameters.expressions import Expression
+from archive.parameters.expressions import Expression, ExpressionError
 from archive.parameters.parser import parse
-from archive.parameters.ranges import Integer
-from archive.values import brief
+from archive.parameters.ranges import Integer, Real
+from archive.values import brief, is_number
 
 Configuration = Mapping[str, Value]
 """Values by the flat names of parameters."""
@@ -363,3 +363,45 @@ def names_behind(parameters: Mapping[str, Parameter], expression: Expression) ->
                 names += condition.names
 
     return reached
+
+
+def check_comparisons(
+    parameters: Mapping[str, Parameter], constraints: Iterable[Expression]
+) -> None:
+    """Check the comparisons with constants in all conditions and constraints.
+
+    Args:
+        parameters: The parameters by name.
+        constraints: The constraints.
+
+    Raises:
+        ExpressionError: A parameter never has a value that it is compared with, or its values have
+            no order.
+    """
+    conditions = chain.from_iterable(parameter.conditions for parameter in parameters.values())
+    for expression in chain(conditions, constraints):
+        for comparison in expression.comparisons:
+            domain = parameters[comparison.name].domain
+            for value in comparison.values:
+                fault = _fault_of_comparison(domain, value, comparison.ordered)
+                if fault:
+                    raise ExpressionError(
+                        expression.text, f"{comparison.name} {fault}", comparison.column
+                    )
+
+
+def _fault_of_comparison(domain: Domain, value: Value, ordered: bool) -> str:
+    """Return why a comparison with a value makes no sense; empty where it does."""
+    if isinstance(domain, Integer | Real):
+        return "" if is_number(value) else f"is a number, and never {brief(value)}"
+
+    if isinstance(domain, Choice) and ordered:
+        numbers = all(map(is_number, domain.options))
+        return "" if numbers and is_number(value) else "has options without an order"
+
+    try:
+        domain.check(value)
+    except UsageError as error:
+        return str(error)
+
+    return ""

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from archive.errors import SettingsError, UnknownNameError, UsageError
 from archive.parameters import declaration, nesting
-from archive.parameters.comparisons import check_comparisons
 from archive.parameters.declaration import declarations
 from archive.parameters.domains import Choice, Value, json_text
 from archive.parameters.expressions import Expression, ExpressionError
@@ -32,6 +31,7 @@ from archive.parameters.leaves import (
     Configuration,
     DeclarationError,
     Parameter,
+    check_comparisons,
     combinations,
     draw_prior,
     draw_uniformly,
