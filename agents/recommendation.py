@@ -28,6 +28,9 @@ deviations, the intervals of the best five held the true score in 64 % of 20 and
 evaluations with a nugget, and in 72 and 83 % without one. With replicates, the nugget makes no
 difference to that share.
 
+Configurations of the space `parameters` have the models of `archive.agents.configurations`, whose
+distances are of values, not of layers.
+
 A study with varying training hyperparameters is ranked by the mean of the evaluations of each
 configuration: the model does not know hyperparameters.
 
@@ -42,7 +45,7 @@ next ones replace them: there is one file for each study and objective.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import chain
@@ -62,6 +65,7 @@ from archive.constraints import violation
 from archive.errors import ArchiveError, NumericalError
 from archive.spaces import stored_spaces
 from archive.spaces.base import Space
+from archive.spaces.parameters import Parameters
 
 if TYPE_CHECKING:
     from archive.agents.surrogates.stacking import FittedStackedGP
@@ -310,6 +314,13 @@ def _estimates(
     candidates: Sequence[Sequence[Observation]],
 ) -> Estimates | None:
     """Return the estimates of the chosen networks; None where no model could be fitted."""
+    if isinstance(space, Parameters):
+        from archive.agents.configurations.search import estimate
+
+        observations = list(chain.from_iterable(_most_of(groups, means)))
+        found = estimate(space, observations, [group[0].architecture for group in candidates])
+        return None if found is None else Estimates(*found)
+
     fitted = _fit(space, groups, means)
     if fitted is None:
         return None
@@ -318,6 +329,19 @@ def _estimates(
         [group[0].architecture.functional for group in candidates]
     ).in_scores()
     return Estimates(posterior.mean, posterior.std, _noise(fitted))
+
+
+def _most_of(
+    groups: Sequence[Sequence[Observation]], means: Array
+) -> Iterator[Sequence[Observation]]:
+    """Yield the evaluations of at most `MOST` networks, in their order."""
+    order = np.argsort(-means, kind="stable")
+    if len(order) > MOST:
+        # A fixed seed: the same history gives the same recommendation.
+        others = np.random.default_rng(0).permutation(order[MOST // 2 :])[: MOST - MOST // 2]
+        order = np.concatenate([order[: MOST // 2], others])
+
+    yield from map(groups.__getitem__, np.sort(order))
 
 
 def _scores(observations: Sequence[Observation]) -> list[float]:
@@ -338,13 +362,7 @@ def _fit(
     from archive.agents.surrogates.outcome_transforms import CompressBelowMedian
     from archive.agents.surrogates.stacking import StackedGP
 
-    order = np.argsort(-means, kind="stable")
-    if len(order) > MOST:
-        # A fixed seed: the same history gives the same recommendation.
-        others = np.random.default_rng(0).permutation(order[MOST // 2 :])[: MOST - MOST // 2]
-        order = np.concatenate([order[: MOST // 2], others])
-
-    fitted_to = list(chain.from_iterable(map(groups.__getitem__, np.sort(order))))
+    fitted_to = list(chain.from_iterable(_most_of(groups, means)))
     nugget = has_replicates(fitted_to)
     transform = CompressBelowMedian(noise_of_scores=True)
     members = []

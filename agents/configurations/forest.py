@@ -54,8 +54,24 @@ class FittedCodeForest:
         variances = predicted.var(axis=0)
         return predicted.mean(axis=0), np.maximum(variances, _LEAST_VARIANCE)
 
+    @property
+    def noise(self) -> float:
+        """Noise variance of one evaluation: what out-of-bag errors exceed the trees' variance by."""
+        means, variances = self._out_of_bag()
+        squares = np.square(self.data.values - means)
+        return max(float((squares - variances).mean()), _LEAST_VARIANCE)
+
     def loo_log_densities(self) -> Array:
         """Return the log out-of-bag density of each value: (u,) float64."""
+        means, variances = self._out_of_bag()
+        squares = np.square(self.data.values - means)
+        excess = max(float((squares - variances).mean()), _LEAST_VARIANCE)
+        total = variances + excess
+        logs: Array = -0.5 * (np.log(total) + LOG_TWO_PI + squares / total)
+        return logs
+
+    def _out_of_bag(self) -> tuple[Array, Array]:
+        """Return means and variances of the trees that did not see each value: (u,), (u,)."""
         codes = self.data.codes
         predicted = self._predictions(codes)
         outside = np.ones_like(predicted, dtype=np.bool_)
@@ -69,11 +85,7 @@ class FittedCodeForest:
         variances = np.full(len(codes), float(self.data.values.var()))
         means[some] = np.nanmean(votes[:, some], axis=0)
         variances[some] = np.nanvar(votes[:, some], axis=0)
-        squares = np.square(self.data.values - means)
-        excess = max(float((squares - variances).mean()), _LEAST_VARIANCE)
-        total = variances + excess
-        logs: Array = -0.5 * (np.log(total) + LOG_TWO_PI + squares / total)
-        return logs
+        return means, variances
 
     def hallucinate(self, codes: Array) -> FittedCodeForest:
         """Return the forest with its means at (k, D) codes as further values."""

@@ -37,6 +37,11 @@ MODELS = ("gaussian-process", "forest")
 class CodeModel(Protocol):
     """A fitted model of standardised scores."""
 
+    @property
+    def noise(self) -> float:
+        """Noise variance of one evaluation."""
+        ...
+
     def predict(self, codes: Array) -> tuple[Array, Array]:
         """Return means and variances of the noise-free values of (m, D) codes: (m,), (m,)."""
         ...
@@ -79,6 +84,12 @@ class CodeMixture:
         best = np.full(len(self.models), self.exact) if self.exact is not None else self.best
         standardised = Posterior.of_standardised(self.scale, means, variances, best)
         return replace(standardised, weights=self.weights)
+
+    @property
+    def noise(self) -> float:
+        """Estimated standard deviation of an evaluation, in score units near the best scores."""
+        variances = [model.noise for model in self.models]
+        return self.scale.spread * float(np.sqrt(np.average(variances, weights=self.weights)))
 
     @cached_property
     def best(self) -> Array:

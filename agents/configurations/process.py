@@ -96,7 +96,7 @@ class FittedCodeProcess:
 
     @property
     def noise(self) -> float:
-        """Noise variance of one evaluation."""
+        """Noise variance of one evaluation: eta2."""
         return float(np.exp(self.phi[-1]))
 
     def predict(self, codes: Array) -> tuple[Array, Array]:

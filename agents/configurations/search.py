@@ -16,6 +16,7 @@ from archive.agents.configurations.history import CodedHistory, Coder, row_keys
 from archive.agents.configurations.mixture import MODELS, CodeMixture, fit
 from archive.agents.surrogates import outcome_transforms
 from archive.agents.surrogates.base import Array
+from archive.architecture.graph import Architecture
 from archive.errors import UsageError
 from archive.spaces.parameters import Parameters
 
@@ -204,18 +205,46 @@ class ConfigurationSearch:
         return np.array(rows, np.float64).reshape(len(rows), len(self.space.parameters))
 
 
-def estimates(space: Parameters, observations: Sequence[Observation]) -> Array:
-    """Return the posterior means of observed configurations, in score units: (n,) float64.
+def fit_noisy(space: Parameters, observations: Sequence[Observation]) -> CodeMixture:
+    """Return the models of evaluations with noise, which do not depend on a seed.
 
     Args:
-        space: The space, of which all configurations are members.
-        observations: Evaluations with noise, at least one.
+        space: The space; configurations outside it are left out.
+        observations: The evaluations, of at least one configuration of the space.
     """
     coded = Coder(space).read(History(tuple(observations)))
     rng = np.random.default_rng(0)
     transform = outcome_transforms.get(NOISY_TRANSFORM)
-    mixture = fit(space.parameters, replace(coded, noisy=True), transform, rng)
-    return mixture.posterior(coded.codes).mean
+    return fit(space.parameters, replace(coded, noisy=True), transform, rng)
+
+
+def estimate(
+    space: Parameters, observations: Sequence[Observation], networks: Sequence[Architecture]
+) -> tuple[Array, Array, float] | None:
+    """Return estimates of the noise-free scores of configurations.
+
+    Args:
+        space: The space.
+        observations: Evaluations with noise.
+        networks: m configurations.
+
+    Returns:
+        Means and standard deviations in score units, (m,) float64 each, and the standard deviation
+        of an evaluation's noise. None where a configuration is not in the space.
+    """
+    coder = Coder(space)
+    rows = []
+    for network in networks:
+        row = coder.encode(network)
+        if row is None:
+            return None
+
+        rows.append(row)
+
+    mixture = fit_noisy(space, observations)
+    codes = np.array(rows, np.float64).reshape(len(rows), len(space.parameters))
+    expected = mixture.posterior(codes).in_scores()
+    return expected.mean, expected.std, mixture.noise
 
 
 def _predicted(

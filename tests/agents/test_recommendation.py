@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from archive import space as own_space
 from archive import spaces
 from archive.agents import recommendation
-from archive.agents.observations import is_noisy
+from archive.agents.observations import Observation, is_noisy
 from archive.agents.recommendation import LEAST, EstimatesFile, recommend
 from archive.spaces.nasbench201 import NasBench201
 from tests.support.histories import Chains, observed
@@ -224,3 +225,25 @@ def test_a_damaged_file_is_replaced(tmp_path, fits):
     assert estimates_of(recommend(NasBench201(), SEEN, KEYS, file)) == estimates_of(first)
     recommend(NasBench201(), SEEN, KEYS, file)
     assert len(fits) == 2
+
+
+def test_configurations_are_recommended_by_models_of_their_values():
+    parameters = own_space.Space(x=own_space.real(0, 1), y=own_space.real(0, 1), kind=["a", "b"])
+    space = spaces.get("parameters", parameters=parameters)
+    rng = np.random.default_rng(0)
+    observations = []
+    truth = {}
+    for number in range(60):
+        network = space.sample(rng)
+        values = space.named(network)
+        truth[network.functional_key] = -((values["x"] - 0.3) ** 2) - 0.3 * (values["kind"] == "b")
+        score = truth[network.functional_key] + 0.1 * float(rng.standard_normal())
+        observations.append(Observation(network, score=score, id=str(number), seed=number))
+
+    found = recommend(space, observations)
+    best = found.ranked[0]
+    assert found.noise == pytest.approx(0.1, rel=0.5)
+    assert truth[best.architecture.functional_key] > -0.02
+    assert best.low is not None and best.low < truth[best.architecture.functional_key] < best.high
+    held = [one.low <= truth[one.architecture.functional_key] <= one.high for one in found.ranked]
+    assert np.mean(held) > 0.8

@@ -67,11 +67,14 @@ class AgentPeer(Optimiser):
         self.observations.append(Observation(self.asked, score=score, id=str(number), seed=seed))
 
     def recommended(self) -> Configuration:
-        from archive.agents.configurations.search import estimates
+        from archive.agents.configurations.search import estimate
 
         scores = np.array([observation.score for observation in self.observations])
         if self.noisy and self.agent.kind != "random":
-            scores = estimates(self.space, self.observations)
+            networks = [observation.architecture for observation in self.observations]
+            estimated = estimate(self.space, self.observations, networks)
+            assert estimated is not None, "all configurations are of the space"
+            scores = estimated[0]
 
         return self.space.named(self.observations[int(np.argmax(scores))].architecture)
 
