@@ -36,6 +36,7 @@ from archive.agents.ask_tell.types import (
 )
 from archive.agents.base import Agent
 from archive.architecture.graph import Architecture
+from archive.architecture.parameter_operations import PARAMETERS
 from archive.constraints import NO_COSTS, KnownCosts
 from archive.errors import ProposalStateError, UsageError
 from archive.queries import pareto
@@ -318,7 +319,7 @@ class AskTellStudy:
         self, architecture: Architecture | Mapping[str, Any] | str | None, named: Mapping[str, Any]
     ) -> Architecture:
         """Return the network that a user names in one of the forms that `enqueue` takes."""
-        if architecture is None:
+        if architecture is None and (named or self.space.name == PARAMETERS.name):
             architecture = named
         elif named:
             raise UsageError(

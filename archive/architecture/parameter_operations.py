@@ -18,15 +18,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from archive.architecture.graph import Architecture
 from archive.architecture.layer import Attributes, Layer
 from archive.architecture.operations import INPUT, OUTPUT, Operation, define
 from archive.errors import InvalidArchitectureError
-from archive.parameters.nesting import repeated_groups, tree_of
-from archive.parameters.parameter_space import ParameterSpace
 from archive.values import is_number, setting_text
+
+if TYPE_CHECKING:
+    from archive.parameters.parameter_space import ParameterSpace
 
 NAME = "parameters"
 OPERATION = "parameter"
@@ -41,6 +42,9 @@ def network_of(space: ParameterSpace, configuration: Mapping[str, Any]) -> Archi
         space: Its space.
         configuration: JSON values by flat name, at least one.
     """
+    # A view of networks reads names, and needs no spaces.
+    from archive.parameters.nesting import repeated_groups
+
     repeated = repeated_groups(space.declared)
     layers = [Layer(INPUT, attributes=Attributes({"repeated": repeated} if repeated else {}))]
     for name, value in configuration.items():
@@ -112,6 +116,8 @@ def parameters_of(architecture: Architecture) -> dict[str, Any]:
     names = repeated if isinstance(repeated, tuple) else (repeated,)
     # Layers have no order: the second repetition of a group must not come before the first.
     values.sort(key=_position)
+    from archive.parameters.nesting import tree_of
+
     return tree_of(map(str, names), values)
 
 

@@ -17,13 +17,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from archive.errors import SettingsError, UsageError
 from archive.parameters.ranges import Integer, Real
 from archive.values import brief
+
+if TYPE_CHECKING:
+    import numpy as np
 
 Value = Any
 """A JSON value."""
@@ -160,6 +161,8 @@ class Choice:
             width: Standard deviation, as a share of the scale.
             rng: Source of the random numbers.
         """
+        import numpy as np
+
         position = self.position(value)
         assert position is not None, "a value that was not checked"
         count = len(self.options)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from archive.errors import SettingsError
 from archive.parameters.expressions import Expression, ExpressionError
 from archive.parameters.leaves import combinations, names_behind
+
+if TYPE_CHECKING:
+    import numpy as np
 
 if TYPE_CHECKING:
     from archive.parameters.parameter_space import ParameterSpace

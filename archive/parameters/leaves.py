@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, product
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from archive.errors import SettingsError, UsageError
 from archive.parameters.declaration import (
@@ -29,6 +28,9 @@ from archive.parameters.expressions import Expression, ExpressionError
 from archive.parameters.parser import parse
 from archive.parameters.ranges import Integer, Real
 from archive.values import brief, is_number
+
+if TYPE_CHECKING:
+    import numpy as np
 
 Configuration = Mapping[str, Value]
 """Values by the flat names of parameters."""

@@ -16,10 +16,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from archive.errors import SettingsError, UnknownNameError, UsageError
 from archive.parameters import declaration, nesting
@@ -45,7 +42,12 @@ from archive.parameters.parser import parse
 from archive.parameters.parts import fix_parameters, values_of_others
 from archive.values import brief, counted
 
-Codes = NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Codes = NDArray[np.float64]
+
 
 _DRAWS = 200
 """Draws of whole configurations before a draw is repaired."""
@@ -293,6 +295,8 @@ class ParameterSpace:
         Raises:
             UsageError: As for `existing`.
         """
+        import numpy as np
+
         codes = np.full((len(configurations), len(self.parameters)), np.nan)
         for row, configuration in zip(codes, configurations, strict=True):
             values = self.existing(configuration)
@@ -468,6 +472,8 @@ class ParameterSpace:
 
     def _check_constraints(self) -> None:
         """Refuse constraints that no configuration meets."""
+        import numpy as np
+
         rng = np.random.default_rng(0)
         for constraint in self.constraints:
             if not can_hold(self, constraint, rng):

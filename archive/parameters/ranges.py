@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from archive.errors import SettingsError, UsageError
 from archive.values import brief, is_number
+
+if TYPE_CHECKING:
+    import numpy as np
 
 LARGEST_INTEGER = 2**53
 """Whole numbers beyond it are not exact as floats, and JavaScript reads others."""

@@ -31,7 +31,6 @@ from neo4j.exceptions import Neo4jError
 from archive.backoff import Backoff
 from archive.database.connection import Connection
 from archive.errors import QueryError, SchemaVersionError
-from archive.store.properties import read_column
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
@@ -337,7 +336,7 @@ def _rename_batch(tx: ManagedTransaction, old: str, new: str, key: str) -> int:
         f"MATCH (n:{old}) WHERE n.{key} IS NOT NULL WITH n LIMIT $batch SET n.{key} = "
         f"n.{key} RETURN n.{key} AS id"
     )
-    ids = sorted(set(read_column(tx.run(clause, batch=RENAME_BATCH), "id")))
+    ids = sorted({row["id"] for row in tx.run(clause, batch=RENAME_BATCH)})
     if not ids:
         return 0
 

@@ -135,8 +135,15 @@ class TrainingProtocol:
     preparation: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the choices as plain values, to record or show."""
-        return asdict(self)
+        """Return the choices as plain values, to record or show.
+
+        A file that needed no preparation has none in its record, as before there was any.
+        """
+        choices = asdict(self)
+        if not choices["preparation"]:
+            del choices["preparation"]
+
+        return choices
 
 
 def add_inheritance(protocol: TrainingProtocol) -> TrainingProtocol:
