@@ -318,8 +318,8 @@ def _estimates(
         from archive.agents.configurations.search import estimate
 
         observations = list(chain.from_iterable(_most_of(groups, means)))
-        found = estimate(space, observations, [group[0].architecture for group in candidates])
-        return None if found is None else Estimates(*found)
+        estimated = estimate(space, observations, [group[0].architecture for group in candidates])
+        return None if estimated is None else Estimates(*estimated)
 
     fitted = _fit(space, groups, means)
     if fitted is None:

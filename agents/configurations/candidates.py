@@ -118,18 +118,18 @@ class Candidates:
             pool = np.vstack([pool, near]) if not len(pool) else self._mixed(pool, near, order)
 
         unavailable = set(taken)
-        chosen: list[Array] = []
+        selected: list[Array] = []
         distances = self._distances(pool, known).min(axis=1, initial=np.inf)
         free = np.array([key not in unavailable for key in row_keys(pool)], np.bool_)
-        while len(chosen) < count and free.any():
+        while len(selected) < count and free.any():
             open_ones = np.where(free, distances, -np.inf)
             best = int(np.argmax(open_ones))
-            chosen.append(pool[best])
+            selected.append(pool[best])
             apart = self._distances(pool, pool[best][None])[:, 0]
             distances = np.minimum(distances, apart)
             free &= apart > 0.0
 
-        return np.array(chosen).reshape(len(chosen), len(self.space))
+        return np.array(selected).reshape(len(selected), len(self.space))
 
     def search(
         self,
@@ -201,8 +201,8 @@ class Candidates:
             if self.batches.nominal[column]:
                 size = self.space.option_counts[column]
                 weight = max(1.0, size / (4 * width))
-                chosen = rng.random(count) < weight / (weight + size - 1)
-                codes[:, column] = np.where(chosen, code, codes[:, column])
+                selected = rng.random(count) < weight / (weight + size - 1)
+                codes[:, column] = np.where(selected, code, codes[:, column])
             else:
                 moved = code + width * rng.standard_normal(count)
                 codes[:, column] = np.abs(np.mod(moved + 1.0, 2.0) - 1.0)

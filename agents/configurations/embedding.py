@@ -144,12 +144,12 @@ def _arc(values: Array, size: int, omega: float, rho: float) -> tuple[Array, Arr
         shared, specific = choice_coordinates(rho)
         turn = 0.5 * np.pi * rho
         slope = turn * float(np.sin(turn))
-        chosen = (values[:, None] == np.arange(size)).astype(np.float64)
-        block = np.hstack([np.full((len(values), 1), shared), specific * chosen])
+        taken = (values[:, None] == np.arange(size)).astype(np.float64)
+        block = np.hstack([np.full((len(values), 1), shared), specific * taken])
         bend = np.hstack(
             [
                 np.full((len(values), 1), -0.5 * slope / max(shared, 1e-6)),
-                0.5 * slope / max(specific, 1e-6) * chosen,
+                0.5 * slope / max(specific, 1e-6) * taken,
             ]
         )
     else:

@@ -114,9 +114,9 @@ class ConfigurationSearch:
             if parameters.allows(expected):
                 suggestions.append(Suggestion(self.space.network_of(expected)))
 
-        known = np.vstack([coded.codes, coded.pending, self._rows(suggestions)])
-        taken = {*coded.taken, *row_keys(known)}
-        codes = self._candidates.design(count - len(suggestions), known, taken, rng)
+        rows = np.vstack([coded.codes, coded.pending, self._rows(suggestions)])
+        taken = {*coded.taken, *row_keys(rows)}
+        codes = self._candidates.design(count - len(suggestions), rows, taken, rng)
         for row in codes:
             suggestion = self._new(row, {*history.known, *_keys(suggestions)})
             if suggestion is not None:

@@ -92,8 +92,8 @@ class CodeBatches:
         luck = np.where(present, rng.random(codes.shape), np.inf)
         count = rng.integers(1, 4, size=(m, 1))
         rank = np.argsort(np.argsort(luck, axis=1), axis=1)
-        chosen = present & (rank < count)
-        mixed = np.where(chosen, moved, np.where(np.isnan(codes), drawn, codes))
+        selected = present & (rank < count)
+        mixed = np.where(selected, moved, np.where(np.isnan(codes), drawn, codes))
         varied = self.mask(self._snap(mixed))
         return np.where(self.met(varied)[:, None], varied, codes)
 

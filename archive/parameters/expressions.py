@@ -51,8 +51,8 @@ class ExpressionError(SettingsError):
         self.text = text
         self.fault = fault
         self.column = column
-        place = "" if column is None else f" at column {column}"
-        super().__init__(f"{brief(text)}: {fault}{place}")
+        location = "" if column is None else f" at column {column}"
+        super().__init__(f"{brief(text)}: {fault}{location}")
 
 
 class ConstantComparison(NamedTuple):

@@ -64,8 +64,8 @@ class SpaceFileError(SettingsError):
         """Compose the message."""
         self.path = path
         self.line = line
-        place = str(path) if line is None else f"{path}, line {line}"
-        super().__init__(f"{place}: {fault}")
+        location = str(path) if line is None else f"{path}, line {line}"
+        super().__init__(f"{location}: {fault}")
 
 
 def is_file(text: str) -> bool:
@@ -206,9 +206,9 @@ def _parameter(table: Mapping[str, Any]) -> Declaration:
     try:
         return _MAKERS[kinds[0]](*arguments, **settings)
     except TypeError:
-        known = "when, default, prior, and log or step of numbers, ordered of choices"
+        settings_known = "when, default, prior, and log or step of numbers, ordered of choices"
         raise SettingsError(
-            f"a key does not belong to {kinds[0]}, got {', '.join(settings)}: known are {known}"
+            f"a key does not belong to {kinds[0]}, got {', '.join(settings)}: known are {settings_known}"
         ) from None
 
 
@@ -239,15 +239,15 @@ def _of_python(path: Path, source: str, name: str) -> ParameterSpace:
 
     if name:
         if name not in spaces:
-            known = f"it has {', '.join(spaces)}" if spaces else "it has none"
-            raise SpaceFileError(path, None, f"has no space {name!r}: {known}")
+            available = f"it has {', '.join(spaces)}" if spaces else "it has none"
+            raise SpaceFileError(path, None, f"has no space {name!r}: {available}")
 
         return _within(spaces[name], path)
 
     if len(spaces) != 1:
-        found = f"several, name one: {path}:{next(iter(spaces))}" if spaces else "none"
+        spaces_made = f"several, name one: {path}:{next(iter(spaces))}" if spaces else "none"
         raise SpaceFileError(
-            path, None, f"must make one space.Space(...) at its top level, got {found}"
+            path, None, f"must make one space.Space(...) at its top level, got {spaces_made}"
         )
 
     return _within(next(iter(spaces.values())), path)
@@ -319,8 +319,8 @@ def _line_of_fault(source: str, error: SettingsError) -> int | None:
 
 def _line_of_key(source: str, keys: Sequence[str]) -> int | None:
     """Return the line of a TOML file that begins a key, from 1."""
-    for number, found in _keys_of_lines(source):
-        if found[: len(keys)] == list(keys):
+    for number, line_keys in _keys_of_lines(source):
+        if line_keys[: len(keys)] == list(keys):
             return number
 
     return None

@@ -123,8 +123,8 @@ def _change_of_options(old: Choice, new: Choice) -> str | None:
         if position is None:
             return f"no longer has the option {json_text(option)}"
 
-    known = [position for position in positions if position is not None]
-    if old.ordered and known != sorted(known):
+    options = [position for position in positions if position is not None]
+    if old.ordered and options != sorted(options):
         return "has its options in another order"
 
     return None

@@ -51,8 +51,8 @@ class Model:
         if self.folder is None:
             return None
 
-        place, _, attribute = reference.rpartition(":")
-        return f"{self.folder / place}:{attribute}" if place.endswith(".py") else reference
+        source, _, attribute = reference.rpartition(":")
+        return f"{self.folder / source}:{attribute}" if source.endswith(".py") else reference
 
     def json(self) -> dict[str, Any]:
         """Return the names and shapes, as `model_of` takes them."""

@@ -158,8 +158,8 @@ class _Parser:
 
     def _expect(self, text: str) -> None:
         if self._accept(text) is None:
-            found = repr(self._token.text) if self._token.text else "the end"
-            raise self._error(f"expected {text!r}, got {found}")
+            shown = repr(self._token.text) if self._token.text else "the end"
+            raise self._error(f"expected {text!r}, got {shown}")
 
     def _error(self, fault: str) -> ExpressionError:
         return ExpressionError(self.text, fault, self._token.column)
@@ -373,8 +373,8 @@ class _Parser:
             return term
 
         self._next -= 1
-        found = repr(token.text) if token.text else "the end"
-        raise self._error(f"expected a value, got {found}")
+        shown = repr(token.text) if token.text else "the end"
+        raise self._error(f"expected a value, got {shown}")
 
     def _parameter(self, token: ExpressionToken) -> _Term:
         name = self.resolve(token.text)

@@ -61,10 +61,10 @@ def values_of_others(
     for parameter in parameters:
         groups.update(step for step in parameter.path[:-1] if isinstance(step, str))
 
-    known = {parameter.name for parameter in parameters} | groups
+    fixed = {parameter.name for parameter in parameters} | groups
     for name in names:
-        if name not in known:
-            raise UnknownNameError("parameter", name, sorted(known))
+        if name not in fixed:
+            raise UnknownNameError("parameter", name, sorted(fixed))
 
     others = {}
     for parameter in parameters:

@@ -90,7 +90,8 @@ class Shell:
         done = subprocess.CompletedProcess(
             arguments, end.value.code, *(stream.getvalue() for stream in streams)
         )
-        assert done.returncode == code or (code is None and done.returncode), done.stderr
+        expected = done.returncode == code or (code is None and done.returncode)
+        assert expected, done.stderr or done.stdout
         return done
 
     def runs(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:

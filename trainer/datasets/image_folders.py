@@ -249,19 +249,19 @@ def _labelled(folder: Path, table: Path, images: Sequence[str]) -> list[ImageFil
 def _answers(
     folder: Path, labels: Sequence[str], kind: Kind | None, *, by_table: bool
 ) -> NDArray[Any]:
-    known = targets.labels_of(labels)
+    labelled = targets.labels_of(labels)
     inferred: Kind = "classes"
-    if by_table and known is not None:
+    if by_table and labelled is not None:
         whole = all(
             not isinstance(label, str) and label == label.to_integral_value()
-            for label in known.values()
+            for label in labelled.values()
         )
         # As for arrays of images: whole numbers are classes.
-        if not whole and not any(isinstance(label, str) for label in known.values()):
+        if not whole and not any(isinstance(label, str) for label in labelled.values()):
             inferred = "values"
 
     if (kind or inferred) == "classes":
-        return targets.classes_of_texts(labels, known)
+        return targets.classes_of_texts(labels, labelled)
 
     return numbers_of(folder, 1, "label", labels)
 

@@ -118,9 +118,9 @@ def _entries(path: Path, head: Sequence[str], body: str, separator: str) -> dict
 
         if wrong:
             row, count = wrong[0]
-            place = "a row" if row is None else f"row {row}"
+            row_name = "a row" if row is None else f"row {row}"
             raise UnusableFileError(
-                f"{place} of {path} has {count} entries, the header has {len(head)}"
+                f"{row_name} of {path} has {count} entries, the header has {len(head)}"
             ) from None
 
         reason = " ".join(str(error).split())[:200]
@@ -138,8 +138,8 @@ def _distinct(column: Any) -> TextEntries:
     encoded = column.dictionary_encode()
     stripped = np.array([text.strip() for text in encoded.dictionary.to_pylist()], dtype=object)
     ordered = sorted(set(stripped))
-    place = {text: number for number, text in enumerate(ordered)}
-    lookup = np.array([place[text] for text in stripped], np.int64)
+    position = {text: number for number, text in enumerate(ordered)}
+    lookup = np.array([position[text] for text in stripped], np.int64)
     return TextEntries(tuple(ordered), lookup[encoded.indices.to_numpy(zero_copy_only=False)])
 
 

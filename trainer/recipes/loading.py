@@ -88,16 +88,16 @@ def load_target(described: str, target: str) -> Any:
     """
     module, _, attribute = target.rpartition(":")
     try:
-        found: Any = _import(module)
+        source: Any = _import(module)
         for name in attribute.split("."):
-            found = getattr(found, name)
+            source = getattr(source, name)
     except SettingsError:
         raise
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
         raise SettingsError(f"{described} cannot be loaded ({target}): {reason}") from error
 
-    return found
+    return source
 
 
 def check_writers(described: str, file: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 
@@ -151,14 +149,3 @@ def test_the_optimum_of_a_smooth_function_is_found(searched):
         observations.append(Observation(suggestion.architecture, score=-loss, id=str(number)))
 
     assert max(observation.score for observation in observations) > -1e-4
-
-
-@pytest.mark.parametrize(("count", "limit"), [(200, 1.0), (1000, 3.0)])
-def test_proposals_are_fast(count, limit):
-    searched = spaces.get("parameters", parameters=forty())
-    history = observed(searched, count)
-    propose(agents.get("portfolio", searched), observed(searched, 12), 1)
-    start = time.process_time()
-    propose(agents.get("portfolio", searched), history, 1)
-    # Twice the promise: other processes of this machine slow this one down.
-    assert time.process_time() - start < 2 * limit
