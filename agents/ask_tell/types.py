@@ -36,8 +36,8 @@ class LeasedProposal:
         proposal: The proposal, with the agent's acquisition value and hyperparameters.
         architecture: The network.
         token: Token of the lease.
-        parameters: The values of the network by name, as a training takes them
-            (`ParameterSpace.nested`); empty in a space whose networks have no decisions with names.
+        parameters: Values of the network's decisions by name, a tree as of `ParameterSpace.nested`.
+            Empty where the decisions of the space have no names.
     """
 
     proposal: Proposal

@@ -42,11 +42,16 @@ def counts(settings: Settings) -> dict[str, int]:
     numbers = {}
     for row in run(settings, "SELECT name FROM schema:types"):
         name = str(row["name"])
-        # The condition keeps ArcadeDB from answering with a number that it has stored.
-        (count,) = run(settings, f"SELECT count(*) AS records FROM `{name}` WHERE @rid IS NOT NULL")
-        numbers[name] = int(count["records"])
+        numbers[name] = count(settings, name)
 
     return numbers
+
+
+def count(settings: Settings, name: str) -> int:
+    """Return the number of records of a type, by a scan."""
+    # The condition keeps ArcadeDB from answering with a number that it has stored.
+    (row,) = run(settings, f"SELECT count(*) AS records FROM `{name}` WHERE @rid IS NOT NULL")
+    return int(row["records"])
 
 
 def run(settings: Settings, statement: str) -> list[dict[str, Any]]:

@@ -12,10 +12,11 @@ older engine besides a dump.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 from archive.database.connection import Connection
 from archive.errors import DamagedError, StoreError
@@ -29,6 +30,9 @@ log = logging.getLogger("archive.store")
 
 WAIT_SECONDS = 600.0
 _POLL_SECONDS = 0.1
+_LOOKS = 3
+_PAUSE_SECONDS = 0.2
+"""Looks at an archive with faults, and the pause between two of them."""
 
 
 def finish_upgrade(connection: Connection) -> None:
@@ -88,18 +92,76 @@ def _check(connection: Connection, folder: Folder, upgrade: engine_change.Upgrad
 def find_faults(connection: Connection) -> list[str]:
     """Return the faults of an embedded archive, a sentence each; empty if there are none.
 
+    The looks at a database that others write to are not of one moment: what one look finds, and a
+    later one does not, is a write in between. Damage is found by every look.
+
     Raises:
         StoreError: The server does not answer, or cannot read its own types.
     """
+    settings = connection.settings
+    report, faults = _look(settings)
+    for _ in range(_LOOKS - 1):
+        if not faults and not record_faults(report):
+            break
+
+        time.sleep(_PAUSE_SECONDS)
+        later_report, later = _look(settings)
+        report = _common(report, later_report)
+        faults = {subject: later[subject] for subject in faults if subject in later}
+
+    return [*record_faults(report), *faults.values()]
+
+
+def _look(settings: Settings) -> tuple[Mapping[str, Any], dict[str, str]]:
+    """Return a report of `CHECK DATABASE`, and the faults of counts and indexes by their subject.
+
+    Records that were written meanwhile explain as many differences: a fault is larger.
+    """
     from archive.server import sql
 
-    settings = connection.settings
     scanned = sql.counts(settings)
-    return [
-        *record_faults(sql.check(settings)),
-        *_count_faults(settings, scanned),
-        *index_faults(settings),
-    ]
+    report = sql.check(settings)
+    differences = [*_count_differences(settings, scanned), *_index_differences(settings)]
+    written = 0
+    for name, number in sql.counts(settings).items():
+        written += abs(number - scanned.get(name, 0))
+
+    judged = {}
+    for name in _REPORTED:
+        value = report.get(name) or 0
+        if isinstance(value, list) or value > written:
+            judged[name] = value
+
+    faults = {}
+    for difference in differences:
+        if difference.records > written:
+            faults[difference.subject] = difference.text
+
+    return judged, faults
+
+
+class _Difference(NamedTuple):
+    """A count or an index that disagrees with a scan, by a number of records."""
+
+    subject: str
+    text: str
+    records: float
+
+
+def _common(report: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what two reports of `CHECK DATABASE` say alike: the same records, the lower numbers."""
+    common: dict[str, Any] = {}
+    for name in _REPORTED:
+        first = report.get(name) or 0
+        second = later.get(name) or 0
+        if isinstance(first, list) and isinstance(second, list):
+            common[name] = [record for record in first if record in second]
+        elif not isinstance(first, list) and not isinstance(second, list):
+            common[name] = min(first, second)
+        else:
+            common[name] = 0
+
+    return common
 
 
 def record_faults(report: Mapping[str, Any]) -> list[str]:
@@ -116,6 +178,10 @@ def record_faults(report: Mapping[str, Any]) -> list[str]:
 
 def index_faults(settings: Settings) -> list[str]:
     """Return the indexes of the schema that are missing, or do not hold every record."""
+    return [difference.text for difference in _index_differences(settings)]
+
+
+def _index_differences(settings: Settings) -> Iterator[_Difference]:
     from archive.server import sql
 
     names = {}
@@ -124,11 +190,11 @@ def index_faults(settings: Settings) -> list[str]:
         if "fileId" not in row:
             names[row["typeName"], str(row["properties"])] = row["name"]
 
-    faults = []
     for label, name in schema.present_indexes():
+        subject = f"the index of {label}.{name}"
         index = names.get((label, str([[name]])), names.get((label, str([name]))))
         if index is None:
-            faults.append(f"the index of {label}.{name} is missing")
+            yield _Difference(subject, f"{subject} is missing", math.inf)
             continue
 
         indexed = _count(settings, f"SELECT count(*) AS records FROM index:`{index}`")
@@ -136,9 +202,8 @@ def index_faults(settings: Settings) -> list[str]:
             settings, f"SELECT count(*) AS records FROM `{label}` WHERE `{name}` IS NOT NULL"
         )
         if indexed != scanned:
-            faults.append(f"the index of {label}.{name} holds {indexed} of {scanned} records")
-
-    return faults
+            text = f"{subject} holds {indexed} of {scanned} records"
+            yield _Difference(subject, text, abs(indexed - scanned))
 
 
 _REPORTED = {
@@ -154,16 +219,12 @@ _REPORTED = {
 """Entries of a report of `CHECK DATABASE` that are faults."""
 
 
-def _count_faults(settings: Settings, scanned: Mapping[str, int]) -> list[str]:
-    faults = []
+def _count_differences(settings: Settings, scanned: Mapping[str, int]) -> Iterator[_Difference]:
     for name, number in scanned.items():
         stored = _count(settings, f"SELECT count(*) AS records FROM `{name}`")
         if stored != number:
-            faults.append(
-                f"{name} has {number} records by a scan, and {stored} by ArcadeDB's count"
-            )
-
-    return faults
+            text = f"{name} has {number} records by a scan, and {stored} by ArcadeDB's count"
+            yield _Difference(f"the count of {name}", text, abs(stored - number))
 
 
 def _count(settings: Settings, statement: str) -> int:

@@ -28,6 +28,11 @@ PROGRAMS = {
         "objectives",
         "Compare agents on several objectives, or under constraints.",
     ),
+    "parameters-speed": (
+        "tests.benchmarks.parameters.speed",
+        "parameters_speed",
+        "Time proposals on forty mixed parameters.",
+    ),
     "parameters": (
         "tests.benchmarks.parameters.command",
         "parameters",

@@ -11,17 +11,22 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from archive.cli.catalogues import spaces
-from archive.cli.init import FILES, init
+from archive.cli.init import FILES
+from archive.cli.main import archive as command
 from archive.errors import SettingsError, UsageError
 from archive.parameters.files import load
 from archive.trainer.recipes.registry import RecipeAccess
 
 
+def invoke(*words):
+    """Type `archive …`. A command that is invoked without its group keeps other names of --help."""
+    return CliRunner().invoke(command, list(words), catch_exceptions=False)
+
+
 @pytest.fixture
 def project(tmp_path):
     folder = tmp_path / "mine"
-    result = CliRunner().invoke(init, [str(folder), "--json"], catch_exceptions=False)
+    result = invoke("init", str(folder), "--json")
     return json.loads(result.stdout)
 
 
@@ -36,7 +41,7 @@ def test_the_files_are_those_of_a_search(project):
 
 def test_no_file_is_overwritten(project):
     with pytest.raises(UsageError, match="exists: name a new folder"):
-        CliRunner().invoke(init, [project["folder"]], catch_exceptions=False)
+        invoke("init", project["folder"])
 
 
 @pytest.mark.lasts(25)
@@ -53,11 +58,11 @@ def test_the_printed_command_searches(project):
 
 def test_a_file_of_parameters_is_shown(project):
     file = f"{project['folder']}/space.toml"
-    shown = CliRunner().invoke(spaces, [file], catch_exceptions=False).stdout
+    shown = invoke("spaces", file).stdout
     assert "0.0001 to 0.1, log scale" in shown
     assert "depth >= 2" in shown
     assert "width * depth <= 512" in shown
-    document = json.loads(CliRunner().invoke(spaces, [file, "--json"]).stdout)
+    document = json.loads(invoke("spaces", file, "--json").stdout)
     assert document["combinations"] is None
     assert document["parameters"][4]["when"] == "depth >= 2"
 
@@ -66,7 +71,7 @@ def test_a_wrong_file_is_named_with_its_line(tmp_path):
     file = tmp_path / "space.toml"
     file.write_text("[parameters]\nwidth = [8, 16]\ndepth = {integer = [4, 1]}\n")
     with pytest.raises(SettingsError, match=r"space\.toml, line 3: depth"):
-        CliRunner().invoke(spaces, [str(file)], catch_exceptions=False)
+        invoke("spaces", str(file))
 
     with pytest.raises(UsageError, match="takes a file"):
-        CliRunner().invoke(spaces, ["cnn"], catch_exceptions=False)
+        invoke("spaces", "cnn")

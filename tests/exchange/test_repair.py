@@ -10,6 +10,8 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -248,3 +250,38 @@ def test_a_dump_is_due(tmp_path, monkeypatch, seconds, age, changed, waited, due
     assert bool(started) == due
     schedule.start(leaving=True)
     assert len(started) == (1 if seconds and changed and (age is None or age > seconds) else 0)
+
+
+def test_an_archive_that_grows_meanwhile_is_not_damaged(copied):
+    """The looks at it are not of one moment, and a search may write between two of them."""
+    ended = threading.Event()
+    written = []
+
+    def write():
+        with connect(copied) as archive:
+            while not ended.is_set():
+                evaluate(archive, [0.5] * 3, f"meanwhile {len(written)}")
+                written.append(3)
+
+    with connect(copied) as archive, ThreadPoolExecutor(1) as pool:
+        writer = pool.submit(write)
+        try:
+            for _ in range(3):
+                before = len(written)
+                assert upkeep.find_faults(archive.connection) == []
+                assert len(written) > before, "nothing was written during the looks"
+        finally:
+            ended.set()
+
+        writer.result()
+
+
+def test_what_two_looks_find_alike_is_damage():
+    first = {"corruptedRecords": ["#1:0", "#1:1"], "staleRecordCounters": 2, "corruptedIndexes": []}
+    later = {"corruptedRecords": ["#1:1", "#1:7"], "staleRecordCounters": 1, "corruptedIndexes": 3}
+    common = upkeep._common(first, later)
+    assert common["corruptedRecords"] == ["#1:1"]
+    assert upkeep.record_faults(common) == [
+        "1 records cannot be read, or refer to such records",
+        "1 stored counts are wrong",
+    ]

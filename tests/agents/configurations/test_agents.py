@@ -28,7 +28,6 @@ def searched(request):
 
 @pytest.mark.parametrize("kind", AGENTS)
 def test_suggestions_are_new_members_and_depend_on_the_seed_alone(kind, searched):
-    pytest.importorskip("optuna")
     history = observed(searched, 13)
     first, *rest = history.observations
     history = History(tuple(rest), (Pending(first.architecture),))

@@ -1,4 +1,4 @@
-"""The portfolio on spaces of parameters: proposals, priors, constraints and time."""
+"""The portfolio on spaces of parameters: proposals, priors and constraints."""
 
 from __future__ import annotations
 
@@ -31,19 +31,6 @@ def grid():
 
 def numbers():
     return space.Space(x=space.real(0.0, 1.0), y=space.real(0.0, 1.0))
-
-
-def forty():
-    named = {}
-    for index in range(14):
-        named[f"real{index}"] = space.real(0.0, 1.0)
-        named[f"log{index}"] = space.real(1e-5, 0.1, log=True)
-
-    for index in range(6):
-        named[f"choice{index}"] = space.choice(["a", "b", "c"])
-        named[f"of{index}"] = space.integer(1, 12, when=f"choice{index} == 'a'")
-
-    return space.Space(named)
 
 
 SPACES = {"conditional": conditional, "grid": grid, "numbers": numbers}
@@ -135,10 +122,8 @@ def test_the_expected_configuration_comes_first_and_a_wrong_prior_costs_little()
     assert max(observation.score for observation in observations) > -1e-3
 
 
-def test_the_optimum_of_a_smooth_function_is_found(searched):
-    if len(searched.parameters) > 2:
-        pytest.skip("a function of two numbers")
-
+def test_the_optimum_of_a_smooth_function_is_found():
+    searched = spaces.get("parameters", parameters=numbers())
     rng = np.random.default_rng(0)
     agent = agents.get("portfolio", searched)
     observations = []
