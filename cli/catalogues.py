@@ -289,7 +289,6 @@ def _parameter_item(parameter: Parameter) -> ParameterItem:
 def _describe(domain: Domain) -> str:
     """Return the values of a domain in words."""
     from archive.parameters.domains import Choice, Constant
-    from archive.parameters.ranges import Integer
 
     if isinstance(domain, Constant):
         return json.dumps(domain.value)
@@ -300,8 +299,8 @@ def _describe(domain: Domain) -> str:
         return f"{shown}{more}, in this order" if domain.ordered else f"{shown}{more}"
 
     steps = ""
-    if isinstance(domain, Integer) and domain.step != 1:
-        steps = f" in steps of {domain.step}"
+    if domain.step is not None and (domain.kind, domain.step) != ("integer", 1):
+        steps = f" in steps of {domain.step:g}"
 
     scale = ", log scale" if domain.log else ""
     return f"{domain.low:g} to {domain.high:g}{steps}{scale}"

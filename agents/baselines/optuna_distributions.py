@@ -2,7 +2,7 @@
 
 | domain      | distribution                                                  |
 |-------------|---------------------------------------------------------------|
-| real        | `FloatDistribution`, with its log scale                       |
+| real        | `FloatDistribution`, with its step and its log scale          |
 | integer     | `IntDistribution`, with its step and its log scale            |
 | choice      | `CategoricalDistribution` of JSON texts                       |
 | ordinal     | `IntDistribution` of positions                                |
@@ -78,7 +78,10 @@ class NativeDistributions:
 def _distribution(domain: Domain, package: Any) -> Any:
     distributions = package.distributions
     if isinstance(domain, Real):
-        return distributions.FloatDistribution(domain.low, domain.high, log=domain.log)
+        greatest = domain.high if domain.step is None else domain.decode(1.0)
+        return distributions.FloatDistribution(
+            domain.low, greatest, log=domain.log, step=domain.step
+        )
 
     if isinstance(domain, Integer):
         # Optuna wants the greatest value, not a bound above it.
@@ -102,7 +105,7 @@ def _suggest(trial: optuna.Trial, name: str, distribution: Any) -> Any:
     if isinstance(low, int):
         return trial.suggest_int(name, low, high, step=distribution.step, log=distribution.log)
 
-    return trial.suggest_float(name, low, high, log=distribution.log)
+    return trial.suggest_float(name, low, high, step=distribution.step, log=distribution.log)
 
 
 def _to_trial(domain: Domain, value: Any) -> Any:
@@ -114,7 +117,8 @@ def _to_trial(domain: Domain, value: Any) -> Any:
 
 def _from_trial(domain: Domain, value: Any) -> Any:
     if not isinstance(domain, Choice):
-        return value
+        # Optuna adds up the steps of a grid in binary.
+        return domain.normal(value)
 
     if domain.ordered:
         return domain.options[value]

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from archive.parameters.domains import Choice, Constant, Domain
 from archive.parameters.expressions import Expression
 from archive.parameters.parameter_space import ParameterSpace
-from archive.parameters.ranges import Integer
+from archive.parameters.ranges import Integer, Real
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
@@ -197,8 +197,10 @@ class CodeBatches:
         for column, domain in enumerate(self._domains):
             if isinstance(domain, Constant):
                 snapped[:, column] = 0.0
-            elif isinstance(domain, Integer):
-                snapped[:, column] = _snap_integers(domain, codes[:, column])
+            elif isinstance(domain, Integer) and domain.log:
+                snapped[:, column] = _snap_log_integers(domain, codes[:, column])
+            elif isinstance(domain, Integer | Real) and _is_grid(domain):
+                snapped[:, column] = _snap_to_grid(domain, codes[:, column])
             elif isinstance(domain, Choice):
                 last = len(domain.options) - 1
                 scale = 1 if self.nominal[column] else max(1, last)
@@ -233,29 +235,39 @@ class CodeBatches:
 
 def _is_grid(domain: Domain) -> bool:
     """Return whether values have equal distances on the scale of the codes."""
+    if isinstance(domain, Real):
+        return domain.step is not None
+
     return isinstance(domain, Choice) or (isinstance(domain, Integer) and not domain.log)
 
 
 def _grid_step(domain: Domain) -> float:
     """Return the distance of the codes of neighbouring values."""
-    if isinstance(domain, Integer):
-        return domain.step / max(1, domain.high - domain.low)
+    if isinstance(domain, Integer | Real) and domain.step is not None:
+        width = domain.high - domain.low
+        return domain.step / width if width else 1.0
 
     return 1.0 / max(1, int(domain.size) - 1)
 
 
-def _snap_integers(domain: Integer, codes: Floats) -> Floats:
-    """Return the codes of the whole numbers nearest to codes."""
+def _snap_to_grid(domain: Integer | Real, codes: Floats) -> Floats:
+    """Return the codes of the numbers of a grid that are nearest to codes."""
+    width = float(domain.high) - float(domain.low)
+    step = domain.step
+    if not width or step is None:
+        return np.zeros_like(codes)
+
+    steps = np.clip(np.rint((codes * width) / step), 0, int(domain.size) - 1)
+    return np.asarray(steps * step / width)
+
+
+def _snap_log_integers(domain: Integer, codes: Floats) -> Floats:
+    """Return the codes of the whole numbers nearest to codes, on a logarithmic scale."""
     low = float(domain.low)
     high = float(domain.high)
     if low == high:
         return np.zeros_like(codes)
 
-    if domain.log:
-        span = np.log(high) - np.log(low)
-        values = np.rint(np.exp(np.log(low) + codes * span))
-        return np.asarray((np.log(np.clip(values, low, high)) - np.log(low)) / span)
-
-    steps = np.rint((codes * (high - low)) / domain.step)
-    last = int(domain.size) - 1
-    return np.asarray(np.clip(steps, 0, last) * domain.step / (high - low))
+    span = np.log(high) - np.log(low)
+    values = np.rint(np.exp(np.log(low) + codes * span))
+    return np.asarray((np.log(np.clip(values, low, high)) - np.log(low)) / span)

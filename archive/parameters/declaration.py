@@ -189,13 +189,17 @@ def real(
     low: float,
     high: float,
     *,
+    step: float | None = None,
     log: bool = False,
     when: str | None = None,
     default: Value = NO_DEFAULT,
     prior: Any = None,
 ) -> Declaration:
-    """Return a parameter of numbers, both bounds included; arguments as of `integer`."""
-    return Declaration(Real(low, high, log), when, default, _prior(prior))
+    """Return a parameter of numbers, both bounds included; arguments as of `integer`.
+
+    Without a step, it takes all numbers between the bounds.
+    """
+    return Declaration(Real(low, high, log, step), when, default, _prior(prior))
 
 
 def choice(

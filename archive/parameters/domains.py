@@ -3,7 +3,7 @@
 | domain     | values                                     | code                                    |
 |------------|--------------------------------------------|-----------------------------------------|
 | `Integer`  | whole numbers from low to high, in steps   | place between the bounds, in [0, 1]     |
-| `Real`     | numbers from low to high                   | place between the bounds, in [0, 1]     |
+| `Real`     | numbers from low to high, or in steps      | place between the bounds, in [0, 1]     |
 | `Choice`   | options of any JSON value                  | position; in [0, 1] if they are ordered |
 | `Constant` | one value                                  | 0                                       |
 

@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 from archive.errors import SettingsError, UsageError
@@ -102,7 +103,10 @@ def _change_of_domain(old: Domain, new: Domain) -> str | None:
         kept = old.step % new.step == 0 and (old.low - new.low) % new.step == 0
         if not kept:
             return f"has other steps: {old.step} from {old.low}, got {new.step} from {new.low}"
-    elif not isinstance(old, Real) or not isinstance(new, Real):
+    elif isinstance(old, Real) and isinstance(new, Real):
+        if not _keeps_grid(old, new):
+            return f"has other steps: {_show_steps(old)}, got {_show_steps(new)}"
+    else:
         return f"is of another kind: {old.kind}, got {new.kind}"
 
     if old.log != new.log:
@@ -112,6 +116,20 @@ def _change_of_domain(old: Domain, new: Domain) -> str | None:
         return f"has narrower bounds: {old.low:g} to {old.high:g}, got {new.low:g} to {new.high:g}"
 
     return None
+
+
+def _keeps_grid(old: Real, new: Real) -> bool:
+    """Return whether the values of a real are on the grid of another one."""
+    if new.step is None or old.step is None:
+        return new.step is None
+
+    step = Decimal(repr(new.step))
+    offset = Decimal(repr(old.low)) - Decimal(repr(new.low))
+    return Decimal(repr(old.step)) % step == 0 and offset % step == 0
+
+
+def _show_steps(domain: Real) -> str:
+    return "none" if domain.step is None else f"{domain.step:g} from {domain.low:g}"
 
 
 def _change_of_options(old: Choice, new: Choice) -> str | None:

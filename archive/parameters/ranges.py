@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from archive.errors import SettingsError, UsageError
@@ -159,20 +160,24 @@ class Real:
         low: Least value.
         high: Greatest value, larger than `low`.
         log: Whether ratios of values are compared, not differences.
+        step: Distance of neighbouring values, counted from `low`; the greatest is at most `high`.
+            None for all numbers between the bounds.
 
     Raises:
         SettingsError: The bounds are not finite, are reversed or equal, or are not positive on a
-            logarithmic scale.
+            logarithmic scale; or a step is not positive, too small or too large for the bounds, or
+            stands beside `log`.
     """
 
     low: float
     high: float
     log: bool = False
+    step: float | None = None
 
     kind = "real"
 
     def __post_init__(self) -> None:
-        """Check the bounds."""
+        """Check the bounds and the step."""
         for bound in (self.low, self.high):
             if not is_number(bound) or not math.isfinite(bound):
                 raise SettingsError(f"a real has finite bounds, got {brief(bound)}")
@@ -188,10 +193,27 @@ class Real:
         if not math.isfinite(self.high - self.low):
             raise SettingsError(f"the bounds {self.low:g} and {self.high:g} are too far apart")
 
+        if self.step is not None:
+            self._check_step(self.step)
+            object.__setattr__(self, "step", float(self.step))
+
+    def _check_step(self, step: Any) -> None:
+        if not is_number(step) or not 0 < step < math.inf:
+            raise SettingsError(f"the step of a real is a number above 0, got {brief(step)}")
+
+        if self.log:
+            raise SettingsError("a real has a step or a log scale, got both")
+
+        if not 1 <= _count_steps(self.low, self.high, step) <= LARGEST_INTEGER:
+            raise SettingsError(
+                f"the step of a real divides {self.low:g} to {self.high:g} into 1 to 2^53 parts, "
+                f"got {step:g}"
+            )
+
     @property
     def size(self) -> float:
         """Number of values."""
-        return math.inf
+        return math.inf if self.step is None else self._steps + 1
 
     @property
     def ordered(self) -> bool:
@@ -199,45 +221,68 @@ class Real:
         return True
 
     def check(self, value: Any) -> None:
-        """Check that a value is in the domain.
+        """Check that a value is in the domain; of a grid, up to rounding.
 
         Raises:
             UsageError: It is not; the message says which values are.
         """
-        if not is_number(value) or not self.low <= value <= self.high:
-            raise UsageError(
-                f"must be a number from {self.low:g} to {self.high:g}, got {brief(value)}"
-            )
+        if is_number(value) and self.low <= value <= self.high and self._is_on_grid(value):
+            return
+
+        steps = "" if self.step is None else f" in steps of {self.step:g}"
+        raise UsageError(
+            f"must be a number from {self.low:g} to {self.high:g}{steps}, got {brief(value)}"
+        )
 
     def normal(self, value: Any) -> Any:
-        """Return the value as it is recorded: 3 is 3.0."""
-        return float(value)
+        """Return the value as it is recorded: 3 is 3.0, and 0.30000000000000004 in steps is 0.3."""
+        return float(value) if self.step is None else self._on_grid(float(value))
 
     def encode(self, value: Any) -> float:
         """Return the code of a value."""
         return _encode(value, self.low, self.high, self.log)
 
     def decode(self, code: float) -> Any:
-        """Return the value of a code in [0, 1]."""
-        return _decode(code, self.low, self.high, self.log)
+        """Return the value whose code is nearest to a number in [0, 1]."""
+        value = _decode(code, self.low, self.high, self.log)
+        return value if self.step is None else self._on_grid(value)
 
     def sample(self, rng: np.random.Generator) -> Any:
         """Draw uniformly on the domain's scale."""
-        return self.decode(float(rng.random()))
+        if self.step is None:
+            return self.decode(float(rng.random()))
+
+        return self._value(int(rng.integers(self._steps, endpoint=True)))
 
     def neighbours(self, value: Any) -> list[Any]:
-        """Return the values a tenth of the scale away, as far as they exist."""
+        """Return the values a tenth of the scale away, or a step away, as far as they exist."""
+        if self.step is not None:
+            near = [self._index(value) - 1, self._index(value) + 1]
+            return [self._value(index) for index in near if 0 <= index <= self._steps]
+
         code = self.encode(value)
-        near = [code - NEAR, code + NEAR]
-        return [self.decode(other) for other in near if 0.0 <= other <= 1.0]
+        places = [code - NEAR, code + NEAR]
+        return [self.decode(other) for other in places if 0.0 <= other <= 1.0]
 
     def values(self) -> Sequence[Any]:
-        """Refuse: the values are not countable."""
-        raise TypeError("a real has no list of values")
+        """Return all values of a grid.
+
+        Raises:
+            TypeError: There is no step: the values are not countable.
+        """
+        if self.step is None:
+            raise TypeError("a real without a step has no list of values")
+
+        return [self._value(index) for index in range(self._steps + 1)]
 
     def move(self, value: Any, rng: np.random.Generator) -> Any:
         """Return another value, a normal step of a fifth of the scale away."""
-        return self.decode(_step(self.encode(value), STEP, rng))
+        moved = self.decode(_step(self.encode(value), STEP, rng))
+        if self.step is None or moved != value:
+            return moved
+
+        near = self.neighbours(value)
+        return near[int(rng.integers(len(near)))]
 
     def sample_near(self, value: Any, width: float, rng: np.random.Generator) -> Any:
         """Draw from a normal distribution around a value, as `Integer.sample_near` does."""
@@ -245,11 +290,45 @@ class Real:
 
     def json(self) -> dict[str, Any]:
         """Return the domain as a JSON object, which `from_json` reads."""
-        return {"kind": self.kind, "low": self.low, "high": self.high, "log": self.log}
+        document = {"kind": self.kind, "low": self.low, "high": self.high, "log": self.log}
+        return document if self.step is None else {**document, "step": self.step}
 
+    @property
+    def _steps(self) -> int:
+        """Number of steps from the least value to the greatest."""
+        assert self.step is not None, "a domain without a grid"
+        return _count_steps(self.low, self.high, self.step)
+
+    def _value(self, index: int) -> float:
+        """Return the value a number of steps above the least one."""
+        # 0.1 + 2 * 0.1 is not 0.3 in binary.
+        return float(Decimal(repr(self.low)) + index * Decimal(repr(self.step)))
+
+    def _index(self, value: float) -> int:
+        """Return the number of steps to the nearest value of the grid."""
+        assert self.step is not None, "a domain without a grid"
+        return min(max(round((value - self.low) / self.step), 0), self._steps)
+
+    def _on_grid(self, value: float) -> float:
+        return self._value(self._index(value))
+
+    def _is_on_grid(self, value: float) -> bool:
+        if self.step is None:
+            return True
+
+        return abs(value - self._on_grid(value)) <= _ROUNDING * self.step
+
+
+_ROUNDING = 1e-6
+"""Greatest distance of a value from its place on a grid, in steps."""
 
 NEAR = 0.1
 """Distance of neighbouring numbers, as a share of the scale."""
+
+
+def _count_steps(low: float, high: float, step: float) -> int:
+    """Return the number of whole steps between bounds, in decimal numbers as they are written."""
+    return int((Decimal(repr(high)) - Decimal(repr(low))) / Decimal(repr(step)))
 
 
 def _check_bounds(low: float, high: float, log: bool) -> None:

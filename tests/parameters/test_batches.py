@@ -51,12 +51,13 @@ def test_every_value_is_as_likely_as_by_single_draws() -> None:
         c=["a", "b", "c"],
         size=space.ordinal(["s", "m", "l"]),
         step=space.integer(0, 10, step=4),
+        tenth=space.real(0, 0.35, step=0.1),
         x=space.real(2, 3),
     )
     rng = np.random.default_rng(0)
     rows = [search.decode(row) for row in CodeBatches(search).sample(4000, rng)]
     singles = [search.sample(rng) for _ in range(4000)]
-    for name in ("n", "c", "size", "step"):
+    for name in ("n", "c", "size", "step", "tenth"):
         for value in {row[name] for row in singles}:
             share = np.mean([row[name] == value for row in rows])
             expected = np.mean([row[name] == value for row in singles])

@@ -30,7 +30,7 @@ parameters.kernel = {choice = [3, 5], when = "op != 'skip'"}
 
 [parameters.optimiser]
 when = "depth > 2"
-parameters.momentum = {real = [0, 1]}
+parameters.momentum = {real = [0, 1], step = 0.1}
 """
 
 PYTHON = """
@@ -52,7 +52,7 @@ search = space.Space(
         },
         "depth",
     ),
-    optimiser=space.group({"momentum": space.real(0, 1)}, when="depth > 2"),
+    optimiser=space.group({"momentum": space.real(0, 1, step=0.1)}, when="depth > 2"),
     constraints=["width * depth <= 512"],
 )
 print("the file's own output")

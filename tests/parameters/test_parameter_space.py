@@ -48,13 +48,20 @@ SEARCH = space.Space(
 def domains(draw: st.DrawFn) -> Any:
     """A declaration without a condition, of any kind."""
     kind = draw(
-        st.sampled_from(["integer", "log integer", "real", "log real", "choice", "ordinal"])
+        st.sampled_from(
+            ["integer", "log integer", "real", "log real", "grid real", "choice", "ordinal"]
+        )
     )
     if "integer" in kind:
         low = draw(st.integers(1, 50))
         high = low + draw(st.integers(0, 1000))
         step = 1 if "log" in kind else draw(st.integers(1, 7))
         return space.integer(low, high, step=step, log="log" in kind)
+
+    if kind == "grid real":
+        tenths = st.integers(-50, 50)
+        low = draw(tenths) / 10
+        return space.real(low, low + draw(st.integers(1, 40)) / 10, step=0.1)
 
     if "real" in kind:
         low = draw(st.floats(1e-6, 1.0))
@@ -112,7 +119,7 @@ def test_codes_give_the_configuration_back(search: space.Space, rng: np.random.G
     again = search.decode(codes)
     assert list(again) == list(drawn)
     for name, value in drawn.items():
-        if isinstance(search[name].domain, Real):
+        if isinstance(search[name].domain, Real) and search[name].domain.step is None:
             assert again[name] == pytest.approx(value, rel=1e-9)
         else:
             assert json_text(again[name]) == json_text(value)
@@ -138,6 +145,30 @@ def test_the_tree_of_a_configuration_has_its_values(rng: np.random.Generator) ->
     assert list(tree) == [name for name in SEARCH.declared if name in tree]
     assert SEARCH.flat(json.loads(json.dumps(tree))) == drawn
     assert SEARCH.flat(drawn) == drawn
+
+
+def test_a_grid_of_reals_has_decimal_values() -> None:
+    rng = np.random.default_rng(0)
+    domain = Real(0.1, 1.05, step=0.1)
+    values = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
+    assert list(domain.values()) == values
+    assert domain.size == 10
+    assert domain.normal(0.1 + 2 * 0.1) == 0.3
+    assert {domain.sample(rng) for _ in range(200)} == set(values)
+    assert domain.neighbours(0.1) == [0.2]
+    assert domain.neighbours(0.5) == [0.4, 0.6]
+    assert domain.decode(1.0) == 1.0
+    for value in values:
+        assert domain.decode(domain.encode(value)) == value
+        assert domain.move(value, rng) in set(values) - {value}
+
+    for value in (0.15, 1.05, 0.0, "0.1"):
+        with pytest.raises(UsageError, match=r"from 0\.1 to 1\.05 in steps of 0\.1"):
+            domain.check(value)
+
+    search = space.Space(x=space.real(0, 1, step=0.25), n=space.integer(1, 2))
+    assert len(list(search.every())) == 10
+    assert "step" not in space.real(0, 1).json()
 
 
 def test_conditions_decide_what_exists() -> None:
@@ -212,6 +243,11 @@ WRONG = [
     (lambda: space.real(0, 1, log=True), "a log scale begins above 0, got low 0"),
     (lambda: space.real(0, float("inf")), "a real has finite bounds, got inf"),
     (lambda: space.real(-1.7e308, 1.7e308), "are too far apart"),
+    (lambda: space.real(0, 1, step=0), "the step of a real is a number above 0, got 0"),
+    (lambda: space.real(0, 1, step="a"), "the step of a real is a number above 0, got 'a'"),
+    (lambda: space.real(0, 1, step=2), r"divides 0 to 1 into 1 to 2\^53 parts, got 2"),
+    (lambda: space.real(0, 1, step=1e-30), r"divides 0 to 1 into 1 to 2\^53 parts, got 1e-30"),
+    (lambda: space.real(1, 2, step=0.5, log=True), "a real has a step or a log scale, got both"),
     (lambda: space.real(0, "1"), "a real has finite bounds, got '1'"),
     (lambda: space.choice([]), "a choice has one option or more, got none"),
     (lambda: space.choice("relu"), "the options are a list, got 'relu'"),

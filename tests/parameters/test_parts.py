@@ -83,6 +83,28 @@ def _without(name):
 
 
 @pytest.mark.parametrize(
+    ("before", "after", "fault"),
+    [
+        ((0, 1, 0.2), (-1, 1.3, 0.1), None),
+        ((0, 1, 0.2), (0, 1, None), None),
+        ((0, 1, 0.2), (0, 1, 0.3), "x has other steps: 0.2 from 0, got 0.3 from 0"),
+        ((0, 1, 0.2), (-0.05, 1, 0.1), "x has other steps"),
+        ((0, 1, None), (0, 1, 0.1), "x has other steps: none, got 0.1 from 0"),
+    ],
+)
+def test_the_grid_of_a_real_may_become_finer(before, after, fault):
+    old, new = (
+        space.Space(x=space.real(low, high, step=step)) for low, high, step in (before, after)
+    )
+    if fault is None:
+        check_growth(old, new)
+        return
+
+    with pytest.raises(SettingsError, match=fault):
+        check_growth(old, new)
+
+
+@pytest.mark.parametrize(
     ("parameters", "message"),
     [
         (_without("lr"), "the parameter lr is missing"),
