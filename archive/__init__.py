@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from archive.architecture.graph import Layer as Layer
     from archive.errors import ArchiveError as ArchiveError
     from archive.searches.call import search as search
+    from archive.trainer.recipes.declarations import recipe as recipe
 
 __version__ = "0.1.0"
 
@@ -31,13 +32,14 @@ _HOMES = {
     "Architecture": "archive.architecture.graph",
     "Layer": "archive.architecture.graph",
     "connect": "archive.api",
+    "recipe": "archive.trainer.recipes.declarations",
     "search": "archive.searches.call",
 }
 
 _PACKAGES = ("agents", "frames", "plots", "report")
 """Parts of the package that need no import statement: `archive.plots.best_so_far(…)`."""
 
-__all__ = ["Architecture", "Archive", "ArchiveError", "Layer", "connect", "search"]
+__all__ = ["Architecture", "Archive", "ArchiveError", "Layer", "connect", "recipe", "search"]
 
 
 def __getattr__(name: str) -> Any:

@@ -31,6 +31,8 @@ RECIPE = '''\
 import torch
 from torch import nn
 
+import archive
+
 ACTIVATIONS = {"relu": nn.ReLU, "gelu": nn.GELU}
 
 
@@ -45,6 +47,7 @@ def build(parameters, inputs, outputs):
     return nn.Sequential(*layers, nn.Linear(inputs, outputs))
 
 
+@archive.recipe(tasks="classification", spaces="parameters")
 def fit(trial):
     data = trial.data()
     x = torch.as_tensor(data.train.inputs).float()

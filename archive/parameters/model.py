@@ -42,6 +42,17 @@ class Model:
     example: str | None = None
     folder: Path | None = field(default=None, compare=False)
 
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Shapes of its inputs without the batch; empty where a function returns an example."""
+        shapes = []
+        for text in self.inputs:
+            sides = text.partition(":")[0]
+            shape = [] if sides == "scalar" else [int(side) for side in sides.split("x")]
+            shapes.append(tuple(shape))
+
+        return tuple(shapes)
+
     def within(self, folder: Path) -> Model:
         """Return the model with a folder for its relative paths, unless it has one."""
         return self if self.folder is not None else replace(self, folder=folder.absolute())

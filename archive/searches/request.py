@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from archive.errors import UnknownNameError, UsageError
 from archive.searches.quantities import resolve_constraints, resolve_objectives
-from archive.store.protocol_names import DEFAULT_RECIPE, ProtocolName, check_word
+from archive.store.protocol_names import ProtocolName, check_word
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -345,6 +345,7 @@ def _check_trained(
     """
     from archive.spaces.parameters import Parameters
     from archive.store.studies.creation import PARAMETERS
+    from archive.trainer.recipes.suitability import check_trained
     from archive.trainer.tasks.tabular import TabularTask
 
     if not isinstance(space, Parameters) or space.parameters.model is not None:
@@ -359,13 +360,7 @@ def _check_trained(
 
         return
 
-    recipe = ProtocolName.parse(protocol.name).recipe or DEFAULT_RECIPE
-    if recipe == DEFAULT_RECIPE:
-        raise UsageError(
-            "the built-in training makes no network of parameters: name a recipe that does, "
-            "--recipe NAME (archive recipes lists yours, and archive init writes one), or give the "
-            "space a model"
-        )
+    check_trained(ProtocolName.parse(protocol.name).recipe, model=False)
 
 
 def _rungs(

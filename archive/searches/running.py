@@ -13,6 +13,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from archive import settings as settings_module
@@ -28,6 +29,7 @@ from archive.searches.events import (
     WarmSource,
 )
 from archive.searches.request import SearchOptions, SearchRequest, request_of
+from archive.store.protocol_names import DEFAULT_RECIPE
 from archive.values import check_whole
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from archive.api import Archive
     from archive.launchers.base import Launcher
     from archive.parameters.model import Model
+    from archive.parameters.parameter_space import ParameterSpace
     from archive.searches.call import SearchResult
     from archive.settings import Settings
     from archive.spaces.base import Space
@@ -115,6 +118,9 @@ class Search:
             launchers.check_reachable(launcher, settings, f"archive search --on {launcher.name}")
 
         request = request_of(self.options) if self.options.study is None else None
+        if request is not None and self.run.trainers:
+            _check_recipe(settings.home, request, launcher)
+
         if self.options.task is not None:
             tasks.get(self.options.task)
 
@@ -149,12 +155,11 @@ class Search:
         budget = self.run.budget
         if request is None:
             request = _request_of_named(archive, self.options)
+            if self.run.trainers:
+                _check_recipe(archive.connection.settings.home, request, launcher)
 
         if self.options.only:
             request = _at_incumbent(archive, self.options, request)
-
-        if self.run.trainers:
-            _check_recipe(archive, request, launcher)
 
         more = _has_more(archive, request.study.name, budget)
         study = open_study_of(
@@ -321,28 +326,39 @@ def _describe_fixed(request: SearchRequest) -> str:
     return f"not searched, {request.fixed_at}: {', '.join(values)}"
 
 
-def _check_recipe(archive: Archive, request: SearchRequest, launcher: Launcher) -> None:
-    """Check that trainers have the recipe of a search; those elsewhere may have other files."""
-    from archive.store.protocol_names import DEFAULT_RECIPE
+def _check_recipe(home: Path, request: SearchRequest, launcher: Launcher) -> None:
+    """Check that trainers have the recipe of a search, and that it fits task and space.
+
+    Trainers elsewhere may have other files of recipes and models.
+    """
     from archive.trainer.protocols.base import TrainingProtocol
     from archive.trainer.recipes.registry import RecipeAccess
+    from archive.trainer.recipes.suitability import check_model, check_suitable
+    from archive.trainer.tasks.base import Task
 
-    if isinstance(request.protocol, TrainingProtocol):
-        recipes = RecipeAccess(archive.connection.settings.home)
-        local = launcher.name == "local"
-        recipe = recipes.find(request.protocol.recipe, with_file=local)
-        model = _model_of(request.agent.space)
-        if local and recipe.name == DEFAULT_RECIPE and model is not None:
-            _check_model(recipes, recipe, model)
+    task = request.task
+    if not isinstance(request.protocol, TrainingProtocol) or not isinstance(task, Task):
+        return
+
+    recipes = RecipeAccess(home)
+    local = launcher.name == "local"
+    recipe = recipes.find(request.protocol.recipe, with_file=local)
+    check_suitable(request.study, task, recipes)
+    parameters = _parameters_of(request.agent.space)
+    if local and parameters is not None:
+        if recipe.name == DEFAULT_RECIPE and parameters.model is not None:
+            _check_model(recipes, recipe, parameters.model)
+
+        check_model(parameters, task, recipe, recipes)
 
 
-def _model_of(space: Space) -> Model | None:
-    """Return the model of a space of parameters; None without one."""
+def _parameters_of(space: Space) -> ParameterSpace | None:
+    """Return the parameters of a space; None for a built-in one."""
     from archive.spaces.constrained import ConstrainedSpace
     from archive.spaces.parameters import Parameters
 
     whole = space.whole if isinstance(space, ConstrainedSpace) else space
-    return whole.parameters.model if isinstance(whole, Parameters) else None
+    return whole.parameters if isinstance(whole, Parameters) else None
 
 
 def _check_model(recipes: RecipeAccess, recipe: RecipeSource, model: Model) -> None:

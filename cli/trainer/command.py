@@ -197,9 +197,7 @@ def start(
         ctx, shortest(values["wait_seconds"], values["max_seconds"]), values["parent"]
     ) as archive:
         values = subtract_time(values, time.monotonic() - began)
-        if values["study"] is not None:
-            archive.studies.get(values["study"])
-
+        study = None if values["study"] is None else archive.studies.get(values["study"])
         values["recipes"] = listed("--recipes", "names of recipes", values["recipes"])
         options = TrainerOptions(**values)
         daemon = Trainer(
@@ -207,6 +205,9 @@ def start(
             options,
             executor=create_executor(archive, trials_on, options) if trials_on else None,
         )
+        if study is not None:
+            daemon.paths.check_study(study)
+
         logs.configure(log_format, worker=daemon.worker)
         if metrics_port is not None:
             _serve_metrics(daemon, metrics_port, metrics_address)

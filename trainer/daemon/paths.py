@@ -28,6 +28,7 @@ from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.result_spool import ResultSpool
 from archive.trainer.daemon.scratch import ScratchFolders, in_background
 from archive.trainer.recipes.registry import RecipeAccess
+from archive.trainer.recipes.suitability import check_stored, check_suitable
 from archive.trainer.storage import checkpoints
 from archive.trainer.storage.file_names import trial_log_path
 from archive.trainer.storage.locations import check_location, local_folder
@@ -120,6 +121,16 @@ class TrainerPaths:
         """
         return registry.of_study(study, self.access)
 
+    def check_study(self, study: Study) -> None:
+        """Refuse a study that this machine knows and whose recipe is for others.
+
+        A study of an unknown task or recipe is left to other trainers.
+
+        Raises:
+            UsageError: The recipe is not written for the study's task or space.
+        """
+        check_stored(study, self.recipes, self.access)
+
     def capabilities(self, memory_bytes: int | None) -> Capabilities:
         """Return the names of this machine's tasks, spaces and recipes, without loading them.
 
@@ -146,8 +157,10 @@ class TrainerPaths:
         Raises:
             UnknownNameError: The task has no such protocol here.
             SettingsError: The recipe is not on this machine, or may not run here.
+            UsageError: It is not written for the study's task or space.
         """
         study = claim.study
+        check_suitable(study, task, self.recipes)
         protocol = task.protocol(claim.study.protocol)
         recipe = self.recipes.find(protocol.recipe)
         name = study.space_config.get("model") if study.space == PARAMETERS else None

@@ -1,14 +1,16 @@
 """Costs of a user's models before any training: built by a process that is kept for a search.
 
-    ModelCosts(model, home)  ── parameters ──>  process: imports the function once, builds on `meta`
-                             <── params, flops ──
+    ModelProcess(target, example)  ── parameters ──>  process: imports the function once,
+                                   <── params, flops ──        builds on `meta`
 
-The user's code runs in the process alone, which is bounded in time and memory: a model that hangs
+The same process answers whether a module takes inputs of a shape (`ModelProcess.try_inputs`). The
+user's code runs in the process alone, which is bounded in time and memory: a model that hangs
 or takes too much costs a search `SECONDS`, and its costs stay unknown.
 """
 
 from __future__ import annotations
 
+import inspect
 import logging
 import math
 import os
@@ -18,6 +20,7 @@ import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,11 +31,18 @@ from numpy.typing import NDArray
 from archive.architecture.aten.wiring import read_input
 from archive.architecture.graph import Architecture
 from archive.architecture.parameter_operations import parameters_of
-from archive.errors import InvalidArchitectureError, SettingsError, first_line
+from archive.errors import (
+    InvalidArchitectureError,
+    SettingsError,
+    UsageError,
+    first_line,
+    with_line,
+)
 from archive.trainer.recipes.loading import ModelSource
 from archive.trainer.recipes.registry import read_models
 
 if TYPE_CHECKING:
+    import torch
     from torch import nn
 
     from archive.constraints import KnownCosts
@@ -53,6 +63,12 @@ MOST_KILLED = 3
 """Times that the process is ended at a limit before the search does without it."""
 
 NAMES = ("params", "flops")
+
+Shape = tuple[int, ...]
+"""Shape of an input or an output without the batch."""
+
+BATCH = 2
+"""Inputs by which a shape is tried: batch normalisation takes no single one."""
 
 _UNKNOWN = (math.nan, math.nan)
 _BEGIN = "from archive.trainer.recipes.model_process import answer; answer()"
@@ -78,6 +94,21 @@ def known_costs(model: Model | None, home: Path | None) -> KnownCosts:
 
     process = ModelProcess(target, list(model.inputs) if example is None else example)
     return {name: _ModelCost(process, index) for index, name in enumerate(NAMES)}
+
+
+@dataclass(frozen=True)
+class ModelAttempt:
+    """What became of an input in a module.
+
+    Attributes:
+        built: Whether the module could be built.
+        fault: Why it could not, or why it takes none of the inputs; empty where it does.
+        outputs: Shape of its outputs, without the batch.
+    """
+
+    built: bool
+    fault: str = ""
+    outputs: Shape = ()
 
 
 class _ModelCost:
@@ -114,6 +145,7 @@ class ModelProcess:
         self._connection: Connection | None = None
         self._end: Callable[[], Any] = lambda: None
         self._killed = 0
+        self._unimported = ""
         self._reported = False
 
     def costs(self, architecture: Architecture) -> tuple[float, float]:
@@ -124,6 +156,29 @@ class ModelProcess:
 
         return self._costs[key]
 
+    def try_inputs(
+        self, parameters: Mapping[str, Any], shapes: Sequence[Shape]
+    ) -> ModelAttempt | None:
+        """Return what a configuration's module makes of inputs, the first that it takes.
+
+        Args:
+            parameters: The configuration as a tree.
+            shapes: Shapes of inputs, in float32.
+
+        Returns:
+            None where the process gives no answer; a line of the log says why.
+        """
+        answer = self._send((parameters, list(shapes)))
+        if self._unimported:
+            return ModelAttempt(False, self._unimported)
+
+        if isinstance(answer, str):
+            self._report(answer)
+            return None
+
+        attempt: ModelAttempt = answer
+        return attempt
+
     def close(self) -> None:
         """End the process."""
         self._connection = None
@@ -133,24 +188,27 @@ class ModelProcess:
         if self._killed >= MOST_KILLED:
             return _UNKNOWN
 
-        try:
-            if self._connection is None:
-                self._start()
-
-            assert self._connection is not None
-            self._connection.send(parameters)
-            answer = self._receive(self._seconds)
-        except (EOFError, OSError, TimeoutError) as error:
-            self._killed += 1
-            self.close()
-            answer = str(error) or "its process ended: it may have taken too much memory"
-
+        answer = self._send((parameters, None))
         if isinstance(answer, str):
             self._report(answer)
             return _UNKNOWN
 
         costs: tuple[float, float] = answer
         return costs
+
+    def _send(self, question: tuple[Mapping[str, Any], list[Shape] | None]) -> Any:
+        """Return the answer of the process; a text is the reason why there is none."""
+        try:
+            if self._connection is None:
+                self._start()
+
+            assert self._connection is not None
+            self._connection.send(question)
+            return self._receive(self._seconds)
+        except (EOFError, OSError, TimeoutError) as error:
+            self._killed += 1
+            self.close()
+            return str(error) or "its process ended: it may have taken too much memory"
 
     def _start(self) -> None:
         """Start the process, and wait until it has imported the function."""
@@ -173,6 +231,7 @@ class ModelProcess:
         fault = self._receive(START_SECONDS)
         if isinstance(fault, str):
             self._killed = MOST_KILLED
+            self._unimported = fault
             raise OSError(fault)
 
     def _receive(self, seconds: float) -> Any:
@@ -216,12 +275,15 @@ def answer() -> None:
     answers.send(None)
     while True:
         try:
-            parameters = questions.recv()
+            parameters, shapes = questions.recv()
         except EOFError:
             return
 
         try:
-            answers.send(_measure(build, parameters, inputs))
+            if shapes is None:
+                answers.send(_measure(build, parameters, inputs))
+            else:
+                answers.send(_try(build, parameters, shapes))
         except (Exception, SystemExit) as error:
             answers.send(_line(error))
 
@@ -259,6 +321,54 @@ def _measure(
         return float(costs.params(module)), _flops(module, inputs)
 
 
+def _try(
+    build: Callable[..., Any], parameters: Mapping[str, Any], shapes: list[Shape]
+) -> ModelAttempt:
+    """Build a module, and give it one input after the other until it takes one."""
+    import torch
+
+    for device in ("meta", "cpu"):
+        # Not every module can be made without numbers.
+        attempt = _try_on(torch.device(device), build, parameters, shapes)
+        if not attempt.fault:
+            break
+
+    return attempt
+
+
+def _try_on(
+    device: torch.device,
+    build: Callable[..., Any],
+    parameters: Mapping[str, Any],
+    shapes: list[Shape],
+) -> ModelAttempt:
+    import torch
+
+    from archive.trainer.intake import configured
+
+    code = getattr(inspect.unwrap(build), "__code__", None)
+    file = getattr(code, "co_filename", None)
+    try:
+        with device:
+            module = configured.build(build, parameters).eval()
+    except (Exception, SystemExit) as error:
+        return ModelAttempt(False, _line(error, file))
+
+    fault = ""
+    for shape in shapes:
+        try:
+            with torch.inference_mode():
+                outputs = module(torch.zeros((BATCH, *shape), device=device))
+        except (Exception, SystemExit) as error:
+            # The first shape is the task's.
+            fault = fault or _line(error, file)
+            continue
+
+        return ModelAttempt(True, outputs=tuple(getattr(outputs, "shape", ()))[1:])
+
+    return ModelAttempt(True, fault)
+
+
 def _flops(module: nn.Module, inputs: Sequence[tuple[tuple[int, ...], str]]) -> float:
     """Return the multiply-adds of one input; NaN for several inputs, or for indices."""
     from archive.trainer.nn import costs
@@ -269,8 +379,11 @@ def _flops(module: nn.Module, inputs: Sequence[tuple[tuple[int, ...], str]]) -> 
     return float(costs.flops(module, inputs[0][0]))
 
 
-def _line(error: BaseException) -> str:
-    if isinstance(error, SettingsError | InvalidArchitectureError):
+def _line(error: BaseException, file: str | None = None) -> str:
+    if isinstance(error, SettingsError | InvalidArchitectureError | UsageError):
         return str(error)
+
+    if file is not None and isinstance(error, Exception):
+        return " ".join(with_line(error, file=file, most=300).split())
 
     return f"{type(error).__name__}: {first_line(Exception(*error.args), 200)}"

@@ -23,6 +23,8 @@ The file of this machine has a table for each recipe:
     fit = "train.py:fit"
     model = "models.py:build"        a function that builds the networks of a space of parameters,
                                      for this recipe
+    tasks = "classification"         what it is written for, as are spaces and inputs
+                                     (`archive.trainer.recipes.declarations`)
     [models]
     "models.py:build" = "models.py:build"
                                      the same for all recipes, by the model's name in spaces
@@ -53,6 +55,7 @@ from archive.files import expanded
 from archive.registry import Registry
 from archive.store.protocol_names import DEFAULT_RECIPE, check_word
 from archive.trainer.recipes.command import CommandRecipe
+from archive.trainer.recipes.declarations import KEYS, check_declared
 from archive.trainer.recipes.loading import FILE_SUFFIX, ModelSource
 from archive.trainer.recipes.source import MACHINE, RecipeSource
 
@@ -260,14 +263,18 @@ def _source(path: Path, name: str, entry: Any) -> RecipeSource:
         raise SettingsError(f"{path}: {error}") from None
 
     keys = set(entry) if isinstance(entry, dict) else set()
+    declared = {key: entry[key] for key in KEYS if key in keys}
+    check_declared(declared, where)
+    keys -= {*declared}
     if keys in ({"fit"}, {"fit", "model"}):
         fit = _function(path, where, "fit", entry["fit"])
         model = _function(path, where, "model", entry["model"]) if "model" in keys else ""
-        return RecipeSource(name, fit, MACHINE, model=model)
+        return RecipeSource(name, fit, MACHINE, model=model, declared=declared)
 
     if keys in ({"command"}, {"command", "data"}):
         command = _command(path, where, entry)
-        return RecipeSource(name, shlex.join(command.command), MACHINE, command)
+        text = shlex.join(command.command)
+        return RecipeSource(name, text, MACHINE, command, declared=declared)
 
     if table := next((key for key in sorted(keys) if isinstance(entry[key], dict)), None):
         raise SettingsError(
@@ -276,7 +283,8 @@ def _source(path: Path, name: str, entry: Any) -> RecipeSource:
 
     got = (", ".join(sorted(keys)) or "no key") if isinstance(entry, dict) else repr(entry)
     raise SettingsError(
-        f'{where} must have either fit = "…" and perhaps model = "…", or command = […] and perhaps data = true, got {got}'
+        f'{where} must have either fit = "…" and perhaps model = "…", or command = […] and perhaps '
+        f"data = true, beside {', '.join(KEYS)}, got {got}"
     )
 
 

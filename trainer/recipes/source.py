@@ -9,18 +9,20 @@ import hashlib
 import inspect
 import os
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import distributions
 from importlib.util import find_spec
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 from archive.errors import SettingsError
 from archive.store.protocol_names import DEFAULT_RECIPE
 from archive.trainer.recipes.base import Fit
 from archive.trainer.recipes.command import CommandRecipe
+from archive.trainer.recipes.declarations import RecipeDeclaration, read_declaration
 from archive.trainer.recipes.loading import (
     check_module,
     check_writers,
@@ -43,6 +45,7 @@ class RecipeSource:
         origin: `built-in`, the package with its version, or `recipes.toml`.
         command: The command of a recipe that runs one.
         model: Target of the function that builds its networks; empty for none.
+        declared: Declarations in `recipes.toml`, which come before those of its file.
     """
 
     name: str
@@ -50,6 +53,22 @@ class RecipeSource:
     origin: str = "built-in"
     command: CommandRecipe | None = None
     model: str = ""
+    declared: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def declaration(self) -> RecipeDeclaration:
+        """Return the tasks, spaces and inputs that it is written for, without importing it.
+
+        Raises:
+            SettingsError: Its file declares them in another form.
+        """
+        declaration = RecipeDeclaration()
+        if self.command is None and self.name != DEFAULT_RECIPE:
+            module, _, attribute = self.target.rpartition(":")
+            declaration = read_declaration(
+                file_of_target(self.target) or _origin(module), attribute
+            )
+
+        return declaration.declare(self.declared, MACHINE)
 
     def check_file(self) -> None:
         """Check that the recipe's file can be a module, and that others may not write to it.
@@ -130,12 +149,20 @@ def version_of(module: str) -> str | None:
 
     None if it has no file.
     """
+    file = _origin(module)
+    if file is None:
+        return None
+
+    return next(_packages(file), None) or digest_of(file)
+
+
+def _origin(module: str) -> Path | None:
+    """Return the file of an installed module; None if it has none."""
     spec = _spec_of(module)
     if spec is None or spec.origin is None or not spec.has_location:
         return None
 
-    file = Path(spec.origin)
-    return next(_packages(file), None) or digest_of(file)
+    return Path(spec.origin)
 
 
 def digest_of(file: Path) -> str | None:

@@ -101,6 +101,7 @@ def propose(
         raise UsageError("operations need the parent that they change")
 
     record = archive.studies.get(study)
+    _check_trainable(archive, record)
     space = enqueueing.space_of(archive, record, _known_costs(archive, record))
     if (network is None) == (parameters is None):
         raise UsageError("a proposal has a network or parameters, one of the two")
@@ -150,6 +151,16 @@ async def wait(
             return _status(view, new=False)
 
         await anyio.sleep(min(POLL_SECONDS, left))
+
+
+def _check_trainable(archive: Archive, study: Study) -> None:
+    """Refuse a proposal for a study whose recipe here is for other tasks or spaces."""
+    from archive.trainer.recipes.registry import RecipeAccess
+    from archive.trainer.recipes.suitability import check_stored
+    from archive.trainer.tasks.file_access import FileAccess
+
+    home = archive.connection.settings.home
+    check_stored(study, RecipeAccess(home), FileAccess.of(home))
 
 
 def _known_costs(archive: Archive, study: Study) -> KnownCosts:
