@@ -9,7 +9,7 @@ import pytest
 from archive import space, spaces
 from archive.constraints import parse
 from archive.errors import SettingsError
-from archive.searches.running import _check_model, _model_of
+from archive.searches.running import _check_model, _parameters_of
 from archive.spaces.constrained import constrain
 from archive.trainer.recipes.registry import RecipeAccess
 
@@ -22,10 +22,9 @@ def test_trainers_must_know_the_model_that_the_default_recipe_trains(tmp_path: P
     members = constrain(
         found, [parse("params<=3")], {"params": lambda networks: [1.0] * len(networks)}
     )
-    model = _model_of(members)
-    assert model == declared.model == _model_of(found)
-    assert _model_of(spaces.get("mlp")) is None
-    assert model is not None
+    assert _parameters_of(members) is _parameters_of(found) is declared
+    assert _parameters_of(spaces.get("mlp")) is None
+    model = declared.model
 
     recipe = RecipeAccess(tmp_path).find("default")
     with pytest.raises(SettingsError) as error:
