@@ -126,6 +126,7 @@ _COMMANDS: dict[str, tuple[type | str, ...]] = {
     "study export": ("archive.cli.study.export:StudyExport",),
     "study export --format json": (ExportDocument,),
     "study export --format jsonl": (ExportLine,),
+    "study importance": ("archive.plots.data.importance:ImportanceReport",),
     "study plot": ("archive.cli.study.export:PlotFile",),
     "report": ("archive.cli.study.export:ReportFile",),
     "proposal show": ("archive.cli.proposal:ProposalDocument",),

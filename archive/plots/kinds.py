@@ -49,6 +49,11 @@ KINDS: Mapping[str, PlotKind] = MappingProxyType(
         "network-map": PlotKind(
             "all networks on a plane, searches as paths", ("distance", "whole")
         ),
+        "importance": PlotKind("importance of parameters and decisions", several=False),
+        "slice": PlotKind("value against single parameters or decisions", ("axes",), several=False),
+        "contour": PlotKind("mean prediction over two of them", ("axes",), several=False),
+        "rank": PlotKind("rank of the results over two of them", ("axes",), several=False),
+        "edf": PlotKind("empirical distribution of the values"),
     }
 )
 

@@ -215,7 +215,7 @@ def _content(rows: Sequence[ExportItem], form: Format) -> bytes:
     "axes",
     metavar="NAME",
     multiple=True,
-    help="parallel-coordinates: an axis. May be repeated.",
+    help="parallel-coordinates, slice, contour, rank: an axis. May be repeated.",
 )
 @click.option(
     "--distance",
@@ -257,6 +257,11 @@ def plot(
     operation-gains        what each operation of the agents gained
     worker-timeline        which worker ran which trial, when
     network-map            all networks on a plane, searches as paths
+    importance             importance of parameters and decisions
+    slice                  value against single parameters or decisions
+    contour                mean prediction over two of them
+    rank                   rank of the results over two of them
+    edf                    empirical distribution of the values
 
     Example: archive study plot tw-1 tw-2 random-1 random-2 --by agent --against seconds -o
     progress.svg

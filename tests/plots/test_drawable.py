@@ -137,7 +137,7 @@ def test_a_study_of_large_values_says_why_it_has_no_plot(archive):
 
 def test_integers_of_any_size_have_no_place():
     settings = [{"width": 10**400, "widths": [1, -(10**400)]}, {"width": 3, "widths": [1, 2]}]
-    columns = hyperparameters._hyperparameter_columns(settings)
+    columns = hyperparameters.hyperparameter_columns(settings)
     assert columns["widths (mean)"].values == [-math.inf, 1.5]
     axis = hyperparameters.axis("width", columns["width"].values)
     assert axis.left_out == 1

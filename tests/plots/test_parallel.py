@@ -24,7 +24,7 @@ def size(*values):
 def shown(settings, decisions=None, names=(), **sizes):
     """Return the axes of results with these hyperparameters as columns by name."""
     columns = hyperparameters._together(
-        hyperparameters._hyperparameter_columns(settings), decisions or {}, sizes
+        hyperparameters.hyperparameter_columns(settings), decisions or {}, sizes
     )
     return {
         name: list(column.values)
@@ -63,7 +63,7 @@ def test_equal_names_are_told_apart():
         name: AxisColumn("decision", ["a", "b"], ["a", "b"]) for name in ("width", "depth")
     }
     columns = hyperparameters._together(
-        hyperparameters._hyperparameter_columns([{"width": 4}]), decisions, {"depth": size(1, 2)}
+        hyperparameters.hyperparameter_columns([{"width": 4}]), decisions, {"depth": size(1, 2)}
     )
     assert list(columns) == ["width", "width (decision)", "depth", "depth (size)"]
 

@@ -177,7 +177,7 @@ def parallel_coordinates(
     for name in _OF_NETWORKS:
         sizes[name] = AxisColumn("size", pick(results.columns[NETWORK + name], rows))
 
-    columns = _together(_hyperparameter_columns(settings), decisions, sizes)
+    columns = _together(hyperparameter_columns(settings), decisions, sizes)
     value = results.value[rows]
     axes = []
     for name, column in _select(study, columns, names).items():
@@ -239,7 +239,7 @@ def axis(name: str, column: Sequence[Any], order: Sequence[str] = ()) -> Coordin
     return CoordinateAxis(name, "categories", places, ticks)
 
 
-def _hyperparameter_columns(settings: Sequence[Mapping[str, Any]]) -> dict[str, AxisColumn]:
+def hyperparameter_columns(settings: Sequence[Mapping[str, Any]]) -> dict[str, AxisColumn]:
     """Return the hyperparameters of results as columns by name; None where a result lacks one."""
     rows = [dict(_entries(setting)) for setting in settings]
     names = sorted(set(chain.from_iterable(rows)))
