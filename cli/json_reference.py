@@ -157,7 +157,7 @@ _COMMANDS: dict[str, tuple[type | str, ...]] = {
     "import proxies": ("archive.cli.exchange.imports:ProxyImport",),
     "import nasbench101": ("archive.cli.exchange.imports:ImportDocument",),
     "import nasbench201": ("archive.cli.exchange.imports:ImportDocument",),
-    "import optuna": ("archive.cli.exchange.imports:StudyImport",),
+    "import optuna": ("archive.cli.exchange.import_optuna:StudyImport",),
     "import model": (ModelImport,),
     "import onnx": (ModelImport,),
     "bench machine": ("archive.cli.bench.command:MachineFigures",),

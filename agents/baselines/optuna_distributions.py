@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from archive.architecture.graph import Architecture
 from archive.errors import InvalidArchitectureError
+from archive.exchange.importers.optuna.distributions import number_distribution
 from archive.parameters.domains import Choice, Domain, json_text
 from archive.parameters.ranges import Integer, Real
 from archive.spaces.parameters import Parameters
@@ -76,23 +77,14 @@ class NativeDistributions:
 
 
 def _distribution(domain: Domain, package: Any) -> Any:
-    distributions = package.distributions
-    if isinstance(domain, Real):
-        greatest = domain.high if domain.step is None else domain.decode(1.0)
-        return distributions.FloatDistribution(
-            domain.low, greatest, log=domain.log, step=domain.step
-        )
-
-    if isinstance(domain, Integer):
-        # Optuna wants the greatest value, not a bound above it.
-        high = domain.low + (int(domain.size) - 1) * domain.step
-        return distributions.IntDistribution(domain.low, high, log=domain.log, step=domain.step)
+    if isinstance(domain, Integer | Real):
+        return number_distribution(domain, package)
 
     assert isinstance(domain, Choice), "a constant has one value"
     if domain.ordered:
-        return distributions.IntDistribution(0, len(domain.options) - 1)
+        return package.distributions.IntDistribution(0, len(domain.options) - 1)
 
-    return distributions.CategoricalDistribution(list(map(json_text, domain.options)))
+    return package.distributions.CategoricalDistribution(list(map(json_text, domain.options)))
 
 
 def _suggest(trial: optuna.Trial, name: str, distribution: Any) -> Any:

@@ -6,6 +6,8 @@
 | new options, the old ones in their order               | yes                                        |
 | a constant that becomes searched                       | yes, if its value remains one              |
 | a new parameter with a default                         | yes: earlier results have the default      |
+| a new parameter whose condition earlier results do not | yes: earlier results do not have it        |
+| meet, as one of a new option                           |                                            |
 | further repetitions of a group                         | yes: earlier results do not have them      |
 | a parameter that is missing, narrower or conditional   | no                                         |
 | another scale, default or prior of a parameter         | no                                         |
@@ -14,15 +16,22 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from decimal import Decimal
+from itertools import product
 from typing import Any
 
 from archive.errors import SettingsError, UsageError
 from archive.parameters.declaration import NO_DEFAULT
-from archive.parameters.domains import Choice, Constant, Domain, json_text
+from archive.parameters.domains import Choice, Constant, Domain, Value, json_text
+from archive.parameters.expressions import Expression
 from archive.parameters.leaves import DeclarationError, Parameter
 from archive.parameters.parameter_space import ParameterSpace
 from archive.parameters.ranges import Integer, Real
+
+_MOST_COMBINATIONS = 20_000
+"""Most combinations of earlier values with which a condition of a new parameter is tried."""
 
 
 def check_growth(old: ParameterSpace, new: ParameterSpace) -> None:
@@ -42,8 +51,10 @@ def check_growth(old: ParameterSpace, new: ParameterSpace) -> None:
 
     repeated = {_pattern(parameter) for parameter in old.parameters}
     for parameter in new.parameters:
-        is_added = parameter.name not in old.names
-        if is_added and not parameter.is_supplied and _pattern(parameter) not in repeated:
+        if parameter.name in old.names or parameter.is_supplied:
+            continue
+
+        if _pattern(parameter) not in repeated and _may_exist(parameter, old, new):
             raise DeclarationError(
                 parameter.name,
                 f"the new parameter {parameter.name} needs a default, its value in earlier results",
@@ -57,6 +68,36 @@ def check_growth(old: ParameterSpace, new: ParameterSpace) -> None:
     if before != after:
         differing = sorted(set(before) ^ set(after)) or after
         raise SettingsError(f"the constraint {differing[0]!r} is new or missing")
+
+
+def _may_exist(parameter: Parameter, old: ParameterSpace, new: ParameterSpace) -> bool:
+    """Return whether a new parameter may exist in a configuration of the old space."""
+    return all(_may_hold(condition, old, new) for condition in parameter.conditions)
+
+
+def _may_hold(condition: Expression, old: ParameterSpace, new: ParameterSpace) -> bool:
+    """Return whether a condition may hold in a configuration of the old space.
+
+    New parameters have their defaults there; those without one are missing.
+    """
+    values: dict[str, Sequence[Value]] = {}
+    for name in condition.names:
+        if name in old.names:
+            domain = old[name].domain
+            if domain.size > _MOST_COMBINATIONS:
+                return True
+
+            values[name] = domain.values()
+        elif new[name].is_supplied:
+            values[name] = [new[name].central]
+        elif _may_exist(new[name], old, new):
+            return True
+
+    if math.prod(map(len, values.values())) > _MOST_COMBINATIONS:
+        return True
+
+    rows = product(*values.values())
+    return any(condition.holds(dict(zip(values, row, strict=True))) for row in rows)
 
 
 def _pattern(parameter: Parameter) -> tuple[str | int, ...]:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from archive import files
 from archive.cli.exchange.import_models import model, onnx_file
+from archive.cli.exchange.import_optuna import optuna
 from archive.cli.groups import CommandGroup
-from archive.cli.names import PROTOCOL, SPACE, TASK
+from archive.cli.names import PROTOCOL, TASK
 from archive.cli.render import json_option, open_archive, print_fields, print_json, print_message
 from archive.errors import UnknownNameError, UsageError
 
@@ -51,29 +49,6 @@ class ProxyImport:
     tasks: list[str]
     proxies: list[str]
     networks: int
-
-
-@dataclass(frozen=True)
-class StudyImport:
-    """A study that was imported.
-
-    Attributes:
-        study: Its name in the archive.
-        task: Name of the task.
-        protocol: How it was measured.
-        evaluated: Trials with a result.
-        pruned: Trials that were pruned after they had reported a value.
-        failed: Trials without one.
-        left_out: Trials that are not finished.
-    """
-
-    study: str
-    task: str
-    protocol: str
-    evaluated: int
-    pruned: int
-    failed: int
-    left_out: int
 
 
 @click.group("import", cls=CommandGroup)
@@ -257,87 +232,9 @@ def nasbench201(ctx: click.Context, file: Path, task: str, epochs: str, as_json:
     _print_import(ImportDocument(task, protocol, count), as_json)
 
 
-@imports.command(short_help="Import an Optuna study.")
-@click.argument("reference", metavar="URL#STUDY")
-@click.option("--task", type=TASK, required=True, help="Task of the study.")
-@click.option("--space", type=SPACE, required=True, help="Search space of the architectures.")
-@click.option(
-    "--protocol", metavar="NAME", show_default="TASK/own", help="Name of the training protocol."
-)
-@click.option(
-    "--study",
-    metavar="NAME",
-    show_default="Optuna's name",
-    help="Name of the study in the archive.",
-)
-@click.option(
-    "--objective",
-    "objectives",
-    metavar="NAME",
-    multiple=True,
-    show_default="Optuna's metric names, else value",
-    help="Name of an optimised metric; of several, in their order. May be repeated.",
-)
-@click.option(
-    "--architecture",
-    "function",
-    metavar="MODULE:FUNCTION",
-    help="Function that returns the architecture for the parameters of a trial.",
-)
-@json_option
-@click.pass_context
-def optuna(
-    ctx: click.Context,
-    reference: str,
-    task: str,
-    space: str,
-    protocol: str | None,
-    study: str | None,
-    objectives: tuple[str, ...],
-    function: str | None,
-    as_json: bool,
-) -> None:
-    """Import an Optuna study, sqlite:///FILE#STUDY, whose trials describe architectures.
-
-    The architecture of a trial is its user attribute `architecture` (JSON, a NAS-Bench-201 string
-    or a genotype), the result of --architecture for its parameters, or the network of its
-    parameters as decisions of `archive search --agent tpe`. Several objectives, constraints, pruned
-    trials with their curves, times and user attributes are kept; a NaN or an infinity fails its
-    trial.
-    """
-    from archive import spaces
-    from archive.agents.encodings import decisions_of, from_choices
-    from archive.exchange.importers.optuna import import_study, objective_names, open_study
-    from archive.exchange.importers.optuna.trials import by_function, reader
-    from archive.store.records import Objective, Study
-
-    search_space = spaces.get(space)
-    if function:
-        choose = by_function(_load_function(function))
-    else:
-        choose = partial(from_choices, decisions_of(search_space, "tpe"))
-
-    read = reader(search_space, choose)
-    external = open_study(reference)
-    name = study or external.study_name
-    with open_archive(ctx) as archive:
-        first, *others = map(Objective, objective_names(archive, external, name, objectives))
-        target = Study(
-            name,
-            task,
-            protocol or f"{task}/own",
-            search_space.name,
-            first.name,
-            space_config=search_space.config,
-            further=tuple(others),
-        )
-        counts = import_study(archive, external, target, read, print_message)
-
-    _print_import(StudyImport(name, task, target.protocol, **counts), as_json)
-
-
 imports.add_command(model)
 imports.add_command(onnx_file)
+imports.add_command(optuna)
 
 
 def _decisions(task: Task | TabularTask) -> Mapping[str, Any]:
@@ -350,30 +247,7 @@ def _decisions(task: Task | TabularTask) -> Mapping[str, Any]:
     return task.search_space().config
 
 
-def _load_function(reference: str) -> Callable[[Mapping[str, Any]], Any]:
-    module, separator, name = reference.partition(":")
-    if not separator or not module or not name:
-        raise UsageError(f"--architecture takes MODULE:FUNCTION, got {reference!r}")
-
-    try:
-        function = attrgetter(name)(files.imported(module))
-    except (Exception, SystemExit) as error:
-        reason = f"{next(iter(str(error).splitlines()), ''):.200}"
-        if not isinstance(error, ImportError | AttributeError):
-            reason = f"{type(error).__name__}: {reason}"
-
-        raise UsageError(f"--architecture {reference} cannot be loaded: {reason}") from None
-
-    if not callable(function):
-        raise UsageError(
-            f"--architecture {reference} must be a function, got {type(function).__name__}"
-        )
-
-    read: Callable[[Mapping[str, Any]], Any] = function
-    return read
-
-
-def _print_import(document: ImportDocument | ProxyImport | StudyImport, as_json: bool) -> None:
+def _print_import(document: ImportDocument | ProxyImport, as_json: bool) -> None:
     if as_json:
         print_json(document)
     else:

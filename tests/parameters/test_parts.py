@@ -67,6 +67,12 @@ def test_wrong_parts(make, kind, message):
         {"lr": space.real(1e-5, 1, log=True)},
         {"depth": space.integer(1, 8)},
         {"momentum": space.real(0, 1, default=0.9)},
+        {"width": [8, 16, 32, 64, 128], "wide": space.real(0, 1, when="width == 128")},
+        {
+            "warm": space.choice([True, False], default=False),
+            "rate": space.real(0, 1, when="warm"),
+            "shape": space.choice(["linear", "cosine"], when="rate > 0.5"),
+        },
         {"optimiser": space.constant("sgd")},
     ],
 )
@@ -115,6 +121,8 @@ def test_the_grid_of_a_real_may_become_finer(before, after, fault):
         ({**PARAMETERS, "depth": space.integer(0, 4, step=2)}, "depth has other steps"),
         ({**PARAMETERS, "dropout": space.real(0, 0.5)}, "dropout has another condition"),
         ({**PARAMETERS, "momentum": space.real(0, 1)}, "momentum needs a default"),
+        ({**PARAMETERS, "wide": space.real(0, 1, when="width == 64")}, "wide needs a default"),
+        ({**PARAMETERS, "high": space.real(0, 1, when="lr > 0.01")}, "high needs a default"),
         ({**PARAMETERS, "width": space.ordinal([16, 32, 64])}, "width is ordered now"),
         (
             {**PARAMETERS, "lr": space.real(1e-4, 1e-1, log=True, default=0.01)},

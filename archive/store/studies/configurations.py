@@ -18,6 +18,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from archive.database.statements import rewritten
 from archive.errors import ArchiveError
 from archive.store.properties import from_json, proposal_id
 from archive.store.studies.rows import ALL, SOME, read_rows
@@ -47,6 +48,22 @@ USING INDEX SEEK s:Study(name)
 MATCH (s)-[:IN]->(space:Space)
 RETURN space.name AS name, space.config AS config
 """
+
+SUPPLY = """
+UNWIND $rows AS row
+MATCH (p:Proposal {id: row.id})
+USING INDEX SEEK p:Proposal(id)
+SET p.configuration = row.configuration, p += row.properties
+"""
+
+REREAD = f"""
+MATCH (s:Study {{name: $study}})
+USING INDEX SEEK s:Study(name)
+SET {rewritten("s")}
+"""
+
+ROWS = 1000
+"""Proposals of one statement."""
 
 # The oldest study names the decisions.
 OF_NETWORK = """
@@ -105,6 +122,41 @@ def named_within(
 
     config = from_json(record["config"])
     return [named_values(record["name"], config, network) for network in networks]
+
+
+def supply(tx: ManagedTransaction, study: str, config: Mapping[str, Any]) -> None:
+    """Give the proposals of a study the defaults of parameters that its space has got.
+
+    Args:
+        tx: The transaction.
+        study: Name of the study.
+        config: Settings of its space, which has grown.
+    """
+    from archive.parameters.parameter_space import ParameterSpace
+
+    space = ParameterSpace.from_json(config)
+    rows = []
+    for identifier, text in read_rows(tx, ("proposal", "configuration"), study=study):
+        values = from_json(text)
+        supplied = space.supply(values)
+        if text is None or len(supplied) == len(values):
+            continue
+
+        ordered = {name: supplied[name] for name in space.names if name in supplied}
+        added = {name: value for name, value in ordered.items() if name not in values}
+        rows.append(
+            {
+                "id": identifier,
+                "configuration": json.dumps(ordered),
+                "properties": configuration_properties({}, added),
+            }
+        )
+
+    for begin in range(0, len(rows), ROWS):
+        tx.run(SUPPLY, rows=rows[begin : begin + ROWS]).consume()
+
+    if rows:
+        tx.run(REREAD, study=study).consume()
 
 
 def complete_views(

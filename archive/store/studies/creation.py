@@ -78,6 +78,7 @@ ON CREATE SET space.name = $space, space.config = $space_config
 DELETE old
 CREATE (s)-[:IN]->(space)
 SET {revised("s")}
+RETURN s.name AS name
 """
 
 
@@ -186,10 +187,14 @@ def has_grown(requested: Study, stored: Study) -> bool:
     )
 
 
-def grow(tx: ManagedTransaction, requested: Study, stored: Study) -> None:
-    """Give a stored study the space of a requested one, which `check_same` has passed."""
+def grow(tx: ManagedTransaction, requested: Study, stored: Study) -> bool:
+    """Give a stored study the space of a requested one, which `check_same` has passed.
+
+    Returns:
+        Whether it did: not where the study has another space than `stored` by now.
+    """
     before = space_id(stored.space, to_json(stored.space_config))
-    tx.run(GROW, before=before, **_place(requested)).consume()
+    return tx.run(GROW, before=before, **_place(requested)).single() is not None
 
 
 def check_same(requested: Study, stored: Study) -> None:

@@ -16,7 +16,7 @@ from archive.objectives import sign
 from archive.store.properties import read_column, study_from
 from archive.store.protocol_names import DEFAULT_RECIPE, ProtocolName
 from archive.store.records import Evaluation, State, Study
-from archive.store.studies import creation, deletion
+from archive.store.studies import configurations, creation, deletion
 from archive.store.studies.creation import FEASIBLE, WHOLE, agent_names
 from archive.store.studies.deletion import Deletion
 from archive.store.wake_up import CANCELLED, wake_trainers
@@ -109,13 +109,14 @@ class Studies:
         if not self._connection.read(lambda tx: within(tx, study.name)):
             self._connection.write(partial(creation.create, study=study))
 
-        stored = self.get(study.name)
-        creation.check_same(study, stored)
-        if creation.has_grown(study, stored):
-            self._connection.write(partial(creation.grow, requested=study, stored=stored))
-            return self.get(study.name)
+        while True:
+            stored = self.get(study.name)
+            creation.check_same(study, stored)
+            if not creation.has_grown(study, stored):
+                return stored
 
-        return stored
+            # Where another process has grown it meanwhile, nothing happens, and it is compared again.
+            self._connection.write(partial(_grow, requested=study, stored=stored))
 
     def get(self, name: str) -> Study:
         """Return a study.
@@ -309,6 +310,13 @@ class Studies:
         deleted = deletion.delete(self._connection, self.get(name).name)
         wake_trainers(self._connection.settings, CANCELLED)
         return deleted
+
+
+def _grow(tx: ManagedTransaction, requested: Study, stored: Study) -> None:
+    """Give a stored study the space of a requested one, and its proposals the new defaults."""
+    lock(tx, "Study", [stored.name])
+    if creation.grow(tx, requested, stored):
+        configurations.supply(tx, stored.name, requested.space_config)
 
 
 def read(connection: Connection, name: str) -> Study:

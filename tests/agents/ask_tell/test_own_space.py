@@ -120,6 +120,12 @@ def test_a_grown_space_keeps_its_history(archive):
     assert archive.studies.get("grows").space_config == again.space.config
     best = archive.architectures.get(again.best().architecture.key)
     assert again.space.named(best)["dropout"] == 0.0
+    # Views and queries have the default too.
+    for view in archive.studies.snapshot("grows").proposals:
+        assert list(view.configuration) == ["depth", "act", "dropout"]
+
+    earlier = "MATCH (p:Proposal {study: 'grows'}) WHERE p.parameter_dropout = 0.0 RETURN p.number"
+    assert len(archive.query(earlier).rows) == 3
     for trial in again.ask("evolution", 4):
         assert "dropout" in trial.parameters
         again.tell(trial, 0.5)

@@ -279,6 +279,7 @@ def test_a_study_of_optuna_is_imported(archive, types, tmp_path, monkeypatch):
         "study": "theirs",
         "task": "mine",
         "protocol": "mine/own",
+        "space": "nasbench201",
         **counts,
     }
     (tmp_path / "theirs_reader.py").write_text(
@@ -302,6 +303,21 @@ def test_a_study_of_optuna_is_imported(archive, types, tmp_path, monkeypatch):
     assert types("import", "optuna", reference, *arguments)[0] == 0
     assert archive.studies.evaluations("again")[0].architecture.key == cells(1)[0].key
     sys.modules.pop("theirs_reader")
+
+    # Without a space, the parameters are the space; a recipe of the task trains it.
+    code, out, err = types(
+        "import", "optuna", reference, "--study", "named", "--task", "digits", "--recipe", "own"
+    )
+    assert code == 0
+    assert "names of parameters: 'edge 0-1' is edge_0_1" in err
+    named = archive.studies.get("named")
+    assert (named.space, named.protocol) == ("parameters", "digits/small+recipe:own")
+    assert named.objective == "valid_accuracy"
+    (view,) = archive.studies.snapshot("named").proposals
+    assert next(iter(view.configuration)) == "edge_0_1"
+    code, _, err = types("import", "optuna", reference, "--architecture", "theirs_reader:read")
+    assert code == 2
+    assert "name it with --space" in err
 
 
 def test_a_dump_is_plain_lines_for_other_programs(archive, types, tmp_path):

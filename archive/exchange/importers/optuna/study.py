@@ -18,6 +18,7 @@ from archive.errors import (
     UsageError,
 )
 from archive.exchange.importers.optuna import trials
+from archive.exchange.importers.optuna.parameters import SPACE
 from archive.exchange.importers.optuna.trials import OptunaTrial
 from archive.queue.admission import Request, admit
 from archive.store.dump_statements import NUMBERS_OF_IMPORT, RESULTS_OF_IMPORT
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 
 KIND = "optuna"
+NAMES = "optuna_names"
+"""Key of the study's configuration for names of parameters in Optuna, where they differ."""
 BATCH = 200
 """Trials of one transaction."""
 
@@ -62,6 +65,7 @@ def import_study(
     study: Study,
     read: Read,
     notify: Callable[[str], None] | None = None,
+    names: Mapping[str, str] | None = None,
 ) -> dict[str, int]:
     """Add the finished trials of a study to the archive.
 
@@ -72,6 +76,7 @@ def import_study(
             directions, constraints and budget come from `source`.
         read: Reads the architecture of a trial.
         notify: Receives a line on what the archive does not keep.
+        names: Names in the trials by the names of the parameters, where they differ.
 
     Returns:
         Numbers of trials that are `evaluated`, `pruned`, `failed`, and `left_out`: unfinished, or
@@ -92,8 +97,13 @@ def import_study(
             suggestions[trial.number] = suggestion
 
     config: dict[str, Any] = {"optuna": source.study_name}
-    if left := trials.attributes(source.user_attrs):
+    left = trials.attributes(source.user_attrs)
+    left.pop(SPACE, None)
+    if left:
         config[trials.ATTRIBUTES] = left
+
+    if names:
+        config[NAMES] = dict(names)
 
     made = replace(
         study,
