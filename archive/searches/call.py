@@ -61,6 +61,7 @@ def search(
     trainers: int = 1,
     on: str = "local",
     device: str | None = None,
+    devices_per_trial: int = 1,
     stall_seconds: float | None = 1800.0,
     trial_seconds: float | None = None,
     scratch_bytes: int | None = 20_000_000_000,
@@ -105,6 +106,8 @@ def search(
             study.
         on: Engine that runs the trainers, with its options: `"slurm:partition=gpu"`.
         device: Device of the trainers: `"cpu"`, `"cuda:1"`; they choose by default.
+        devices_per_trial: Number of devices of each trial, with one process of its recipe on each;
+            on a CPU, of processes.
         stall_seconds: A trial that has reported no progress for this long ends; None for no limit.
         trial_seconds: A trial that takes longer ends, and its proposal fails.
         scratch_bytes: A trial with larger temporary files ends, and its proposal fails.
@@ -161,6 +164,7 @@ def search(
         trainers=trainers,
         engine=on,
         device=device,
+        devices_per_trial=devices_per_trial,
         limits=dict(zip(LIMIT_OPTIONS, limits, strict=True)),
         observe=_texts(observe),
         proxies=proxies,

@@ -63,6 +63,7 @@ class RunOptions:
         trainers: Number of trainers to start, which end with the search.
         engine: Engine that runs them, with its options: `local`, `slurm:partition=gpu`.
         device: Device of the trainers; None lets them choose.
+        devices_per_trial: Number of devices of each trial.
         limits: Limits of a trial, by the names of `archive.searches.trainers.LIMIT_OPTIONS`.
         observe: Observers of the trials, `NAME[:KEY=VALUE,…]`.
         proxies: Number of random networks of which the trainers measure zero-cost proxies.
@@ -78,6 +79,7 @@ class RunOptions:
     trainers: int = 1
     engine: str = "local"
     device: str | None = None
+    devices_per_trial: int = 1
     limits: Mapping[str, float | None] = field(default_factory=dict)
     observe: Sequence[str] = ()
     proxies: int | None = None
@@ -119,7 +121,7 @@ class Search:
 
         request = request_of(self.options) if self.options.study is None else None
         if request is not None and self.run.trainers:
-            _check_recipe(settings.home, request, launcher)
+            _check_recipe(settings.home, request, launcher, self.run.devices_per_trial)
 
         if self.options.task is not None:
             tasks.get(self.options.task)
@@ -132,6 +134,9 @@ class Search:
 
     def _check_numbers(self) -> None:
         check_whole("trainers", self.run.trainers)
+        if check_whole("devices_per_trial", self.run.devices_per_trial) < 1:
+            raise UsageError("devices_per_trial must be at least 1, got 0")
+
         if self.run.batch is not None and check_whole("batch", self.run.batch) < 1:
             raise UsageError("batch must be at least 1, got 0")
 
@@ -156,7 +161,8 @@ class Search:
         if request is None:
             request = _request_of_named(archive, self.options)
             if self.run.trainers:
-                _check_recipe(archive.connection.settings.home, request, launcher)
+                home = archive.connection.settings.home
+                _check_recipe(home, request, launcher, self.run.devices_per_trial)
 
         if self.options.only:
             request = _at_incumbent(archive, self.options, request)
@@ -217,6 +223,7 @@ class Search:
             study=study.name,
             settings=archive.connection.settings,
             device=self.run.device,
+            devices_per_trial=self.run.devices_per_trial,
             limits=self.run.limits,
             observe=self.run.observe,
             proxies=self.run.proxies,
@@ -326,8 +333,10 @@ def _describe_fixed(request: SearchRequest) -> str:
     return f"not searched, {request.fixed_at}: {', '.join(values)}"
 
 
-def _check_recipe(home: Path, request: SearchRequest, launcher: Launcher) -> None:
-    """Check that trainers have the recipe of a search, and that it fits task and space.
+def _check_recipe(
+    home: Path, request: SearchRequest, launcher: Launcher, devices_per_trial: int
+) -> None:
+    """Check that trainers have the recipe of a search, and that it fits task, space and devices.
 
     Trainers elsewhere may have other files of recipes and models.
     """
@@ -343,6 +352,12 @@ def _check_recipe(home: Path, request: SearchRequest, launcher: Launcher) -> Non
     recipes = RecipeAccess(home)
     local = launcher.name == "local"
     recipe = recipes.find(request.protocol.recipe, with_file=local)
+    if devices_per_trial > 1 and recipe.name == DEFAULT_RECIPE:
+        raise UsageError(
+            "the default recipe trains on one device, got --devices-per-trial "
+            f"{devices_per_trial}: name a recipe for several with --recipe"
+        )
+
     check_suitable(request.study, task, recipes)
     parameters = _parameters_of(request.agent.space)
     if local and parameters is not None:

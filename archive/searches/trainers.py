@@ -56,6 +56,7 @@ class SearchTrainers:
         study: Study that they serve.
         settings: Settings of the archive.
         device: Device of the trainings; None lets the trainers choose.
+        devices_per_trial: Number of devices of each trial.
         limits: Limits of a trial, by the names of `LIMIT_OPTIONS`; None for no limit.
         observe: Observers of the trials, as `--observe` takes them.
         proxies: Number of random networks of which they measure the proxies, as `--proxies` takes
@@ -74,6 +75,7 @@ class SearchTrainers:
         settings: Settings,
         *,
         device: str | None = None,
+        devices_per_trial: int = 1,
         limits: Mapping[str, float | None] | None = None,
         observe: Sequence[str] = (),
         proxies: int | None = None,
@@ -88,6 +90,9 @@ class SearchTrainers:
         # Local trainers share the GPUs, one trial each.
         shared = ["--devices", device or "auto", "--slots", "1", "--share-devices"]
         arguments += shared if local else ["--devices", device] if device else []
+        if devices_per_trial > 1:
+            arguments += ["--devices-per-trial", str(devices_per_trial)]
+
         arguments += limit_arguments(limits or {})
         arguments += [] if proxies is None else ["--proxies", str(proxies)]
         for observer in observe:

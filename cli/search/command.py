@@ -146,6 +146,13 @@ if TYPE_CHECKING:
     show_default="auto",
     help="Device of the trainers: cpu, cuda, cuda:1 …",
 )
+@click.option(
+    "--devices-per-trial",
+    type=Count(1),
+    default=1,
+    help="Devices of each trial, with one process of its recipe on each, under the variables of "
+    "torchrun; on a CPU, processes of each trial.",
+)
 @limit_options
 @proxies_option
 @observe_option
@@ -192,6 +199,7 @@ def search(
     trainers: int,
     engine: str,
     device: str | None,
+    devices_per_trial: int,
     proxies: int | None,
     observe: tuple[str, ...],
     seed: int | None,
@@ -255,6 +263,7 @@ def search(
             trainers=trainers,
             on=engine,
             device=device,
+            devices_per_trial=devices_per_trial,
             observe=observe,
             proxies=proxies,
             rungs=rungs,
@@ -299,6 +308,7 @@ PASSING = (
     "trainers",
     "engine",
     "device",
+    "devices_per_trial",
     "observe",
     "retrain",
     "proxies",

@@ -15,6 +15,7 @@ from archive.cli.names import RECIPE_LIST, STUDY
 from archive.cli.parameters import Count, Duration, ExistingFolder, listed
 from archive.cli.render import json_option, open_archive, print_json, print_message
 from archive.cli.trainer.options import (
+    check_devices,
     check_times,
     create_executor,
     create_observers,
@@ -190,6 +191,7 @@ def start(
     from archive.trainer.daemon.trainer import Trainer
 
     check_times(values)
+    check_devices(values)
     # Mistakes show before the wait for a database, which counts toward --max-time.
     began = time.monotonic()
     observers = create_observers(ctx, observe)

@@ -30,7 +30,7 @@ _DEVICE_OPTIONS = (
         default="auto",
         help="Devices of the trials. auto: all GPUs that no other trainer of this machine uses; "
         "the CPU of a machine "
-        "without GPUs. 0,1,3: these GPUs. Each trial sees its own GPU alone.",
+        "without GPUs. 0,1,3: these GPUs. Each trial sees its own GPUs alone.",
     ),
     click.option(
         "--slots",
@@ -44,6 +44,13 @@ _DEVICE_OPTIONS = (
         type=Count(1),
         show_default="slots / devices",
         help="Number of trials at a time on each device.",
+    ),
+    click.option(
+        "--devices-per-trial",
+        type=Count(1),
+        default=1,
+        help="Devices of each trial, with one process of its recipe on each, under the variables of "
+        "torchrun; on a CPU, processes of each trial.",
     ),
     click.option(
         "--share-devices",
@@ -187,6 +194,17 @@ def check_times(options: Mapping[str, Any]) -> None:
     grace = options["parting_seconds"]
     if total is not None and total <= grace:
         raise UsageError(f"--max-time must be longer than --grace, got {total:g}s and {grace:g}s")
+
+
+def check_devices(options: Mapping[str, Any]) -> None:
+    """Check that a trial on several devices has them alone.
+
+    Raises:
+        UsageError: It shares them.
+    """
+    from archive.trainer.daemon.options import check_devices_per_trial
+
+    check_devices_per_trial(options["devices_per_trial"], options["slots_per_device"])
 
 
 def shortest(*seconds: float | None) -> float | None:

@@ -108,7 +108,7 @@ def test_the_layers_are_those_of_the_contract():
 def test_the_guide_shows_every_example_of_a_recipe():
     text = page("guides/recipes.md")
     files = list(DOCS.glob("examples/recipes/*.py"))
-    assert len(files) == 5
+    assert len(files) == 6
     for path in files:
         assert f'```python title="{path.name}"\n{path.read_text(encoding="utf-8")}```\n' in text
 

@@ -87,6 +87,8 @@ def test_what_is_exhausted_is_said_in_the_last_event(archive, tmp_path):
         ({"observe": "tensorbord"}, UnknownNameError, "observer 'tensorbord'"),
         ({"trainers": -1}, UsageError, "trainers must be a whole number >= 0, got -1"),
         ({"trainers": "2"}, UsageError, "trainers must be a whole number >= 0, got '2'"),
+        ({"devices_per_trial": 0}, UsageError, "devices_per_trial must be at least 1, got 0"),
+        ({"devices_per_trial": 2}, UsageError, "the default recipe trains on one device"),
         ({"batch": 0}, UsageError, "batch must be at least 1, got 0"),
         ({"rungs": (2, 1)}, UsageError, "rungs|epochs"),
         ({"constraints": "params=3"}, UsageError, "a constraint is NAME<=NUMBER"),

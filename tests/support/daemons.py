@@ -60,15 +60,13 @@ def in_thread(trainer: Trainer) -> threading.Thread:
     return thread
 
 
-def recipe(trainer, **others):
+def recipe(trainer, module="tests.support.recipes", **others):
     """Give the machine of a trainer recipes of the tests."""
     trainer.paths.home.mkdir(exist_ok=True)
     path = trainer.paths.home / "recipes.toml"
     path.touch(0o600)
     entries = {"mine": "depth", **others}.items()
     path.write_text(
-        "".join(
-            f'[{name}]\nfit = "tests.support.recipes:{function}"\n' for name, function in entries
-        )
+        "".join(f'[{name}]\nfit = "{module}:{function}"\n' for name, function in entries)
     )
     return trainer

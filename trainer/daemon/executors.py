@@ -8,9 +8,8 @@ from typing import Protocol
 
 from archive.queue.causes import Cause
 from archive.trainer.daemon.scratch import ScratchFolder, ScratchFolders
-from archive.trainer.trial import spare
+from archive.trainer.trial import group, spare
 from archive.trainer.trial.messages import Message, TrialFailed
-from archive.trainer.trial.process import TrialProcess
 from archive.trainer.trial.spec import TrialSpec
 
 
@@ -23,7 +22,11 @@ class TrialHandle(Protocol):
 
     @property
     def pid(self) -> int | None:
-        """Id of the process on this machine; None without one."""
+        """Id of the process on this machine, or of the first of several; None without one."""
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Ids of all its processes on this machine, without what they have started."""
 
     @property
     def waitable(self) -> list[Connection | int]:
@@ -92,7 +95,7 @@ class LocalExecutor:
     def start(self, spec: TrialSpec) -> tuple[TrialHandle, ScratchFolder | None]:
         """Start a process."""
         folder = self._scratch.create()
-        return TrialProcess(replace(spec, scratch=folder.path)), folder
+        return group.start(replace(spec, scratch=folder.path)), folder
 
     def tidy(self) -> None:
         """Do nothing."""

@@ -57,7 +57,7 @@ class InFlight:
     memory: TrialMemory = field(init=False)
 
     def __post_init__(self) -> None:
-        self.memory = TrialMemory(self.trial.pid)
+        self.memory = TrialMemory(self.trial.pids)
 
     @property
     def key(self) -> tuple[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from archive.errors import UsageError
 from archive.trainer.recipes.checkpoint import CHECKPOINT_SECONDS
 
 SCRATCH_BYTES = 20 * 10**9
@@ -32,10 +33,12 @@ class TrainerOptions:
             `slots_per_device`.
         slots_per_device: Number of trials that run at the same time on one device; None divides the
             slots.
+        devices_per_trial: Number of devices of each trial, with one process on each
+            (`archive.trainer.trial.group`). On a CPU, it is the number of processes.
         device: Devices (`archive.trainer.trial.devices`): `auto`, `cpu`, or numbers of GPUs,
             `0,1,3`.
         share_devices: Whether to use GPUs that other trainers of this machine use, too.
-        threads: CPU threads of each trial; None follows OMP_NUM_THREADS, else divides the cores
+        threads: CPU threads of each trial, which its processes share; None follows OMP_NUM_THREADS, else divides the cores
             among the slots.
         poll_seconds: Longest pause between two looks at an empty queue; None means 30, or 5 with a
             parent.
@@ -82,6 +85,7 @@ class TrainerOptions:
     study: str | None = None
     slots: int | None = None
     slots_per_device: int | None = None
+    devices_per_trial: int = 1
     device: str = "auto"
     share_devices: bool = False
     threads: int | None = None
@@ -109,6 +113,14 @@ class TrainerOptions:
     data_folders: tuple[str | os.PathLike[str], ...] = ()
     recipes: tuple[str, ...] | None = None
 
+    def __post_init__(self) -> None:
+        """Check the numbers of devices and slots.
+
+        Raises:
+            UsageError: They contradict each other.
+        """
+        check_devices_per_trial(self.devices_per_trial, self.slots_per_device)
+
     @property
     def lease(self) -> float:
         """Duration of a lease in seconds."""
@@ -134,6 +146,22 @@ class TrainerOptions:
     def tick(self) -> float:
         """Longest pause of the daemon's loop, in seconds."""
         return min(self.longest_pause, TICK_SECONDS)
+
+
+def check_devices_per_trial(devices_per_trial: int, slots_per_device: int | None) -> None:
+    """Check that a trial on several devices has them alone.
+
+    Raises:
+        UsageError: Several trials share a device, or there is no device for a trial.
+    """
+    if devices_per_trial < 1:
+        raise UsageError(f"--devices-per-trial must be at least 1, got {devices_per_trial}")
+
+    if devices_per_trial > 1 and (slots_per_device or 1) > 1:
+        raise UsageError(
+            f"a trial on {devices_per_trial} devices has them alone: leave out "
+            f"--slots-per-device {slots_per_device}, or --devices-per-trial"
+        )
 
 
 @dataclass

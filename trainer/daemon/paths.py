@@ -27,7 +27,8 @@ from archive.store.records import Claim, Study
 from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.result_spool import ResultSpool
 from archive.trainer.daemon.scratch import ScratchFolders, in_background
-from archive.trainer.recipes.registry import RecipeAccess
+from archive.trainer.recipes.registry import DEFAULT_SOURCE, RecipeAccess
+from archive.trainer.recipes.source import RecipeSource
 from archive.trainer.recipes.suitability import check_stored, check_suitable
 from archive.trainer.storage import checkpoints
 from archive.trainer.storage.file_names import trial_log_path
@@ -39,6 +40,7 @@ from archive.trainer.tasks.registry import Task
 from archive.trainer.tasks.tabular import TabularTask
 from archive.trainer.trial.costs import LatencyOptions
 from archive.trainer.trial.devices import Device
+from archive.trainer.trial.ranks import Ranks
 from archive.trainer.trial.spec import TrialSpec, run_of
 
 CHECKPOINT_LIFETIME = 30 * 86_400.0
@@ -191,6 +193,7 @@ class TrainerPaths:
             precision=self._options.precision,
             latency=LatencyOptions(self._options.latency_seconds, self._options.latency_batch),
             slots=slots,
+            ranks=Ranks(self._count_ranks(recipe)),
         )
 
     def discard_checkpoint(self, claim: Claim) -> None:
@@ -249,6 +252,10 @@ class TrainerPaths:
             self.scratch.remove_stale()
         finally:
             self._swept_at = time.monotonic()
+
+    def _count_ranks(self, recipe: RecipeSource) -> int:
+        """Return the number of processes of a trial: the default recipe trains on one device."""
+        return 1 if recipe == DEFAULT_SOURCE else self._options.devices_per_trial
 
     def _threads(self, slots: int) -> int | None:
         if self._options.threads is None and "OMP_NUM_THREADS" in os.environ:

@@ -1,12 +1,10 @@
 """Placement of trials: the devices of a trainer, and the slots on each.
 
-A trainer takes a seat on each GPU, so that two trainers do not use one GPU by accident. A seat is
-an exclusive lock of a file that is named after the GPU's UUID; the system releases it when the
-trainer ends, however it ends. The trainer with the first seat has the GPU to itself. Trainers that
-share GPUs take the next seats, each on the GPU with the fewest trainers.
+A trainer takes a seat on each GPU (`archive.trainer.daemon.seats`).
 
     slots             trials at a time on all devices
     slots per device  trials at a time on one device, except for trials that have it alone
+    devices per trial devices that a trial has together, as a group that is placed as one device
 
 A trial goes to the device with the fewest trials; among equals, to the smallest that has the memory
 that the proposal is known to need. After a trial ran out of memory beside others, its device gets
@@ -21,33 +19,28 @@ trial needed.
 from __future__ import annotations
 
 import logging
-import os
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from archive.errors import SettingsError, StoreError
-from archive.files import lock_file
 from archive.queue.capabilities import FOREVER
 from archive.queue.causes import MemoryNeed
 from archive.store.records import Proposal, Study
 from archive.trainer.daemon.in_flight import InFlight
 from archive.trainer.daemon.options import TrainerOptions
+from archive.trainer.daemon.seats import Seats
 from archive.trainer.fit.memory import device_memory
-from archive.trainer.storage.file_names import file_name
 from archive.trainer.tasks.tabular import TabularTask
 from archive.trainer.trial import devices, failures
-from archive.trainer.trial.devices import Device, free_memory
+from archive.trainer.trial.devices import Device, free_memory, group
 from archive.trainer.trial.failures import OTHERS_BYTES
 from archive.trainer.trial.messages import TrialFailed
 
 if TYPE_CHECKING:
     from archive.api import Archive
 
-MOST_SEATS = 256
 CONTEXT_BYTES = 1 << 30
 """Memory that a process takes on a GPU beside its tensors: CUDA's context and its libraries."""
 LOOK_SECONDS = 5.0
@@ -275,96 +268,6 @@ def _beside(device: Device, in_flight: Sequence[InFlight]) -> list[InFlight]:
     return [work for work in in_flight if work.device == device]
 
 
-class Seats:
-    """The seats that a trainer has taken.
-
-    Args:
-        folder: Folder of the files, which all users of the machine share.
-    """
-
-    def __init__(self, folder: Path | None = None) -> None:
-        self.folder = _folder() if folder is None else folder
-        self._locks: list[int] = []
-
-    def choose(self, devices: list[Device], most: int | None, *, shared: bool) -> list[Device]:
-        """Take seats, and return their devices.
-
-        Args:
-            devices: Devices to choose from, in the order of preference.
-            most: Largest number of devices; None for all.
-            shared: Whether to use GPUs of other trainers, too, beginning with the fewest trainers.
-
-        Raises:
-            SettingsError: Other trainers have all of these devices.
-        """
-        taken: list[Device] = []
-        for seat in range(MOST_SEATS if shared else 1):
-            for device in devices:
-                if len(taken) == (len(devices) if most is None else most):
-                    return taken
-
-                if device not in taken and (not device.uuid or self._take(device, seat)):
-                    taken.append(device)
-
-        if not taken:
-            labels = ", ".join(device.label for device in devices)
-            raise SettingsError(
-                f"another trainer of this machine uses {labels}: choose other GPUs with "
-                "--devices, or start this trainer with --share-devices"
-            )
-
-        return taken
-
-    def release(self) -> None:
-        """Give all seats back."""
-        while self._locks:
-            os.close(self._locks.pop())
-
-    def _take(self, device: Device, seat: int) -> bool:
-        path = self.folder / f"archive-gpu-{file_name(device.uuid)}-{seat}.lock"
-        lock = _open_lock(path)
-        if lock is None:
-            return False
-
-        try:
-            taken = lock_file(lock)
-        except OSError:
-            taken = False
-
-        if taken:
-            self._locks.append(lock)
-        else:
-            os.close(lock)
-
-        return taken
-
-
-def _folder() -> Path:
-    # TMPDIR may be another one in each job.
-    shared = Path("/dev/shm")
-    return shared if os.access(shared, os.W_OK) else Path(tempfile.gettempdir())
-
-
-def _open_lock(path: Path) -> int | None:
-    """Open a lock file; None where another user's file cannot be opened."""
-    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
-    try:
-        # Every user may read the file, which is enough to lock it. Linux forbids O_CREAT on another
-        # user's file in a folder like /tmp.
-        return os.open(path, flags)
-    except FileNotFoundError:
-        pass
-    except OSError:
-        return None
-
-    try:
-        lock = os.open(path, flags | os.O_CREAT, 0o644)
-    except OSError:
-        return None
-
-    return lock
-
-
 class TrainerDevices:
     """The devices of a trainer.
 
@@ -405,7 +308,7 @@ class TrainerDevices:
             StoreError: The store cannot be read.
         """
         if not self._found and not _serves_table(archive, self._options.study, task_of):
-            self.placement = _of_devices(self._options, self._seats)
+            self.placement = of_devices(self._options, self._seats)
 
         self._found = True
 
@@ -437,7 +340,7 @@ def _of_table(options: TrainerOptions) -> Placement:
     return Placement([Device("table", "table", "no training", device_memory())], options.slots)
 
 
-def _of_devices(options: TrainerOptions, seats: Seats) -> Placement:
+def of_devices(options: TrainerOptions, seats: Seats) -> Placement:
     """Take a trainer's GPUs, and return its placement.
 
     Raises:
@@ -449,7 +352,56 @@ def _of_devices(options: TrainerOptions, seats: Seats) -> Placement:
 
     most = _most(options, len(available))
     taken = seats.choose(available, most, shared=options.share_devices)
-    return Placement(_answering(taken, options), options.slots, options.slots_per_device)
+    answering = _answering(taken, options)
+    if options.devices_per_trial == 1:
+        return Placement(answering, options.slots, options.slots_per_device)
+
+    groups, left = in_groups(answering, options.devices_per_trial)
+    _check_rest(groups, left, options)
+    seats.release(left)
+    # Any number of trials share a CPU.
+    per_device = 1 if answering[0].uuid else None
+    return Placement(groups, options.slots, per_device)
+
+
+def in_groups(devices: Sequence[Device], size: int) -> tuple[list[Device], list[Device]]:
+    """Return groups of devices, in their order, and the rest, which is too small for a group.
+
+    A device that is no GPU serves all ranks of a group.
+    """
+    if not devices[0].uuid:
+        return [group([device] * size) for device in devices], []
+
+    groups: list[Device] = []
+    whole = len(devices) - len(devices) % size
+    for index in range(0, whole, size):
+        groups.append(group(devices[index : index + size]))
+
+    return groups, list(devices[whole:])
+
+
+def _check_rest(groups: Sequence[Device], left: Sequence[Device], options: TrainerOptions) -> None:
+    """Check that devices are whole groups; a rest of those that the trainer chose is logged.
+
+    Raises:
+        SettingsError: There is no group, or a rest of devices that the user named.
+    """
+    size = options.devices_per_trial
+    labels = ", ".join(device.label for device in left)
+    if not groups:
+        raise SettingsError(
+            f"a trial needs {size} devices (--devices-per-trial), and this trainer has "
+            f"{len(left)}: {labels}"
+        )
+
+    if left and options.device != "auto":
+        count = size * len(groups) + len(left)
+        raise SettingsError(
+            f"{count} devices are no groups of {size} (--devices-per-trial): leave out {labels}"
+        )
+
+    if left:
+        log.warning("left out device=%s reason=%r", labels, f"no group of {size}")
 
 
 def _most(options: TrainerOptions, count: int) -> int | None:
@@ -457,7 +409,8 @@ def _most(options: TrainerOptions, count: int) -> int | None:
     if options.device != "auto" or options.slots is None:
         return None
 
-    return min(count, -(-options.slots // (options.slots_per_device or 1)))
+    groups = -(-options.slots // (options.slots_per_device or 1))
+    return min(count, groups * options.devices_per_trial)
 
 
 def _answering(devices_taken: list[Device], options: TrainerOptions) -> list[Device]:

@@ -426,6 +426,7 @@ class DelayedResult:
     """
 
     pid = None
+    pids = ()
     enforces_limits = False
     waitable: ClassVar[list[Connection | int]] = []
 

@@ -13,6 +13,7 @@ Elsewhere than on Linux there is the first one alone.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import psutil
 
@@ -28,19 +29,20 @@ class TrialMemory:
     """The memory of a trial.
 
     Args:
-        pid: Id of the trial's process; None for work that has none.
+        pids: Ids of the trial's processes without what they have started; empty for work that has
+            none.
     """
 
-    def __init__(self, pid: int | None) -> None:
-        self._pid = pid
+    def __init__(self, pids: Sequence[int]) -> None:
+        self._pids = pids
         self._bytes = 0
         self._next_at = 0.0
 
     def measure(self, limit: int) -> int:
         """Return the memory in bytes by the last measurement; quick while it is below the limit."""
         began = time.monotonic()
-        if self._pid is not None and began >= self._next_at:
-            pids = process_tree.members(self._pid)
+        if self._pids and began >= self._next_at:
+            pids = set[int]().union(*map(process_tree.members, self._pids))
             self._bytes = sum(map(_resident_bytes, pids))
             if self._bytes > limit:
                 self._bytes = sum(map(_share, pids))

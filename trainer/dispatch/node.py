@@ -55,7 +55,7 @@ class TrialNode:
         self._devices: dict[str, devices.Device] = {}
         self._trial: TrialProcess | None = None
         self._folder: ScratchFolder | None = None
-        self._memory = TrialMemory(None)
+        self._memory = TrialMemory(())
         self._began = 0.0
 
     def start(self, spec: TrialSpec) -> str:
@@ -73,7 +73,7 @@ class TrialNode:
         self._folder = self._folders.create()
         spec = replace(spec, device=device.name, visible=device.visible, scratch=self._folder.path)
         self._trial = TrialProcess(spec)
-        self._memory = TrialMemory(self._trial.pid)
+        self._memory = TrialMemory(self._trial.pids)
         self._began = time.monotonic()
         return platform.node()
 

@@ -243,6 +243,7 @@ class RayTrial:
     """
 
     pid = None
+    pids = ()
     due = None
     enforces_limits = True
     waitable: ClassVar[list[Connection | int]] = []

@@ -120,7 +120,7 @@ class CheckpointSlot:
         """Replace the checkpoint; return whether that succeeded, as failures are only logged.
 
         A recipe that continues beyond its rung saves nothing more: the training continues from the
-        rung.
+        rung. Ranks above 0 save nothing: the checkpoint of rank 0 is the trial's.
 
         Args:
             state: JSON values.
@@ -135,6 +135,10 @@ class CheckpointSlot:
 
         self._has_progress = True
         began = time.monotonic()
+        if self._trial.rank:
+            self._saved_at = began
+            return True
+
         try:
             checkpoint = TrainingCheckpoint(
                 self._metadata(state or {}), _tensors(tensors or {}, folder)
@@ -249,6 +253,7 @@ class CheckpointSlot:
             "seed": trial.seed,
             "hyperparameters": dict(trial.hyperparameters),
             "device": trial.device.partition(":")[0],
+            **({"world_size": trial.world_size} if trial.world_size > 1 else {}),
             **({"run": self.run} if self.run else {}),
             **trial.recipe,
             **self._also,

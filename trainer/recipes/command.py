@@ -108,6 +108,8 @@ def description(trial: TrialContext, checkpoint: Path, data: Path | None) -> dic
         "hyperparameters": dict(trial.hyperparameters),
         "seed": trial.seed,
         "devices": list(trial.resources.devices),
+        "rank": trial.rank,
+        "world_size": trial.world_size,
         "threads": trial.resources.threads,
         "seconds": trial.resources.seconds,
         "precision": trial.precision,

@@ -79,6 +79,8 @@ class TrialContext:
         on_heartbeat: Called every few seconds while the recipe looks at `stop` or at
             `checkpoint.due()`.
         cancelled: Set from any thread to interrupt the trial.
+        rank: Number of this process among the processes of the trial.
+        world_size: Number of these processes.
 
     Attributes:
         architecture: The network, in its canonical order, so that relabellings are trained alike.
@@ -93,6 +95,9 @@ class TrialContext:
             halving.
         precision: As requested from the trainer.
         resources: Devices, threads and limits.
+        rank: Number of this process among the processes of the trial: 0 reports, saves and has the
+            result, whatever the others do.
+        world_size: Number of these processes, 1 but for trials on several devices.
         checkpoint: Saves and loads the state to resume from.
         inherited: Record of the inherited weights in the evaluation.
         recipe: Record of the recipe.
@@ -128,6 +133,8 @@ class TrialContext:
         on_report: Callable[[Metrics, bool], None] | None = None,
         on_heartbeat: Callable[[], None] | None = None,
         cancelled: threading.Event | None = None,
+        rank: int = 0,
+        world_size: int = 1,
     ) -> None:
         """Check the number of epochs.
 
@@ -150,6 +157,8 @@ class TrialContext:
             )
 
         self.resources = resources or Resources()
+        self.rank = rank
+        self.world_size = world_size
         self.checkpoint = CheckpointSlot(self, checkpoint, checkpoint_seconds)
         self.inherited: Mapping[str, Any] = {}
         self.recipe = dict(recipe or {})

@@ -117,6 +117,12 @@ def run(fit: Fit, trial: TrialContext, also: Callable[[Outcome], Metrics] | None
     return replace(outcome, value=metrics[trial.objective], metrics=metrics)
 
 
+def run_beside(fit: Fit, trial: TrialContext) -> None:
+    """Run a recipe on a rank above 0, of which no result is expected."""
+    with _seed_generators(trial.seed):
+        fit(trial)
+
+
 @contextmanager
 def _seed_generators(seed: int) -> Iterator[None]:
     import numpy as np

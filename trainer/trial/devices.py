@@ -6,7 +6,8 @@
     cpu, mps, …        any other device in torch's notation
 
 A GPU that the system lists and torch cannot use is an error, not a reason to train on the CPU.
-Trials see one GPU each, through CUDA_VISIBLE_DEVICES (`Device.visible`).
+Trials see their own GPUs alone, through CUDA_VISIBLE_DEVICES (`Device.visible`): one, or the members
+of a group.
 """
 
 from __future__ import annotations
@@ -41,11 +42,13 @@ class Device:
 
     Attributes:
         name: In torch's notation, as a trial sees it: a trial sees its own GPU alone, as `cuda`.
+            A rank of a trial on several GPUs has the one of its local rank.
         label: In torch's notation, as the trainer's user sees it: `cuda:1`.
         hardware: Name of the hardware.
         memory_bytes: Its memory.
         visible: Value of CUDA_VISIBLE_DEVICES of its trials; None leaves it as it is.
         uuid: Identity of a GPU; empty for other devices, which any number of trainers may use.
+        members: The devices of a group, which a trial has together; empty for one device.
     """
 
     name: str
@@ -54,6 +57,7 @@ class Device:
     memory_bytes: int
     visible: str | None = None
     uuid: str = ""
+    members: tuple[Device, ...] = ()
 
     def __str__(self) -> str:
         """Return label and hardware."""
@@ -85,6 +89,26 @@ def find(request: str) -> list[Device]:
             raise SettingsError(f"the device {request!r} cannot be used: {reason}")
 
     return [gpus[index] for index in indices]
+
+
+def group(members: Sequence[Device]) -> Device:
+    """Return devices that a trial has together, with one rank on each, as one device."""
+    first = members[0]
+    if len(members) == 1:
+        return first
+
+    visible = None
+    if first.visible is not None:
+        visible = ",".join(member.visible or "" for member in members)
+
+    return Device(
+        first.name,
+        "+".join(member.label for member in members),
+        " + ".join(member.hardware for member in members),
+        min(member.memory_bytes for member in members),
+        visible,
+        members=tuple(members),
+    )
 
 
 def check(device: Device) -> None:
@@ -133,7 +157,14 @@ def system_gpus(root: Path = Path("/")) -> list[str]:
 
 
 def free_memory(device: Device) -> int | None:
-    """Return the free memory of a GPU in bytes, without torch; None if `nvidia-smi` fails."""
+    """Return the free memory of a GPU in bytes, without torch; None if `nvidia-smi` fails.
+
+    Of a group, it is the memory of the GPU with the least.
+    """
+    if device.members:
+        found = [free_memory(member) for member in device.members]
+        return min((memory for memory in found if memory is not None), default=None)
+
     if not device.uuid:
         return None
 

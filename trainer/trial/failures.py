@@ -55,6 +55,20 @@ _DEVICE = (
     "XPU device",
 )
 """Parts of the messages of a device's errors."""
+_PEER = (
+    "Connection closed by peer",
+    "Connection reset by peer",
+    "Broken pipe",
+    "DistNetworkError",
+    "DistStoreError",
+    "DistBackendError",
+    "DistError",
+    "/gloo/",
+    "NCCL error",
+    "ncclRemoteError",
+    "ncclSystemError",
+)
+"""Parts of the reasons of a rank that has lost the connection to another one."""
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _LONGEST = 2000
 """Largest length of a recorded reason; the log has the rest."""
@@ -97,6 +111,11 @@ def failure_of(error: Exception, *, begun: bool = False, file: str | None = None
         cause=cause,
         refused=may_succeed and not begun,
     )
+
+
+def is_of_peer(failed: TrialFailed) -> bool:
+    """Whether a rank of a trial has failed because another one has failed or ended."""
+    return failed.cause is not Cause.CRASH and any(words in failed.reason for words in _PEER)
 
 
 def refusal_of(error: Exception) -> TrialFailed:

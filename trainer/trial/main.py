@@ -7,6 +7,7 @@ listener       reads the pipe: a message interrupts the trial; it is closed when
 from __future__ import annotations
 
 import logging
+import math
 import os
 import platform
 import tempfile
@@ -25,7 +26,7 @@ from archive.store.records import Result, Weights
 from archive.trainer.recipes.base import Resources, Stop
 from archive.trainer.recipes.context import TrialContext
 from archive.trainer.recipes.curve import Metrics
-from archive.trainer.recipes.run import Cancelled, Outcome
+from archive.trainer.recipes.run import Cancelled, Outcome, run_beside
 from archive.trainer.recipes.run import run as run_recipe
 from archive.trainer.storage import checkpoints
 from archive.trainer.storage.timeouts import call_with_timeout
@@ -136,6 +137,8 @@ class _Attempt:
             on_report=self._report,
             on_heartbeat=lambda: self.send(Heartbeat()),
             cancelled=self.cancelled,
+            rank=spec.ranks.rank,
+            world_size=spec.ranks.world_size,
         )
         self.context.checkpoint.run = spec.run
         return self.context
@@ -189,7 +192,8 @@ def _terminal_message(attempt: _Attempt) -> Message:
                 failed = replace(failed, memory=memory_need(spec.device, error))
 
         log.exception("trial failed cause=%s reason=%r", failed.cause, failed.reason)
-        if not failed.retry and failed.memory is None:
+        # A rank may fail because another one has: the daemon knows whether the failure is final.
+        if not failed.retry and failed.memory is None and spec.ranks.world_size == 1:
             checkpoints.remove(spec.checkpoint_folder, spec.proposal)
 
         return failed
@@ -200,13 +204,13 @@ def _terminal_message(attempt: _Attempt) -> Message:
 
 
 def _enter(spec: TrialSpec) -> None:
-    """Begin the log, enter the scratch folder, and see one GPU alone.
+    """Begin the log, enter the scratch folder, see the trial's GPUs alone, and know the rank.
 
     Raises:
         OSError: The home or the scratch folder cannot be written.
     """
     if spec.log is not None:
-        log_file.capture(spec.log)
+        log_file.capture(spec.log, spec.ranks)
         log.info(
             "attempt began proposal=%s pid=%d device=%s", spec.proposal, os.getpid(), spec.device
         )
@@ -214,11 +218,13 @@ def _enter(spec: TrialSpec) -> None:
     log_file.show_stacks()
     _enter_scratch(spec.scratch)
     show_only(spec.visible)
+    os.environ.update(spec.ranks.environment())
 
 
 def _enter_scratch(scratch: Path | None) -> None:
     """Let relative paths and temporary files lead into the scratch folder."""
     if scratch is not None:
+        scratch.mkdir(exist_ok=True)
         os.chdir(scratch)
         os.environ["TMPDIR"] = tempfile.tempdir = str(scratch)
 
@@ -227,6 +233,10 @@ def _result_of(attempt: _Attempt) -> Result:
     _set_up_torch(attempt.spec.threads)
     # Before the import: the file may be edited during the training.
     attempt.recipe = attempt.spec.recipe.record()
+    if attempt.spec.ranks.rank:
+        _follow(attempt)
+        return Result(math.nan)
+
     outcome, latency = _train(attempt, costs.PeakMemory(attempt.spec.device))
     spec = attempt.spec
     environment = _environment(spec, outcome, attempt.recipe, latency)
@@ -285,6 +295,9 @@ def _environment(
         **recipe,
         "ended": outcome.ended,
     }
+    if spec.ranks.world_size > 1:
+        environment["world_size"] = spec.ranks.world_size
+
     if outcome.resumed:
         environment["resumed"] = outcome.resumed
 
@@ -329,6 +342,20 @@ def _train(attempt: _Attempt, memory: costs.PeakMemory) -> tuple[Outcome, dict[s
         log.warning("no inherited weights reason=%r", error.reason)
         attempt.spec = without_inherited_weights(attempt.spec)
         return replace(run_once(), inherited={"error": error.reason}), latency
+
+
+def _follow(attempt: _Attempt) -> None:
+    """Run the recipe on a rank above 0: costs, weights and result are those of rank 0."""
+    fit = attempt.spec.recipe.load()
+    attempt.file = attempt.spec.recipe.file_of(fit)
+    try:
+        run_beside(fit, attempt.begin())
+    except WeightsError:
+        if attempt.spec.initial is None:
+            raise
+
+        attempt.spec = without_inherited_weights(attempt.spec)
+        run_beside(fit, attempt.begin())
 
 
 def _save(

@@ -44,7 +44,8 @@ _PART = 1 << 16
 _MOST_PARTS = 256
 _EXIT_SECONDS = 2.0
 """Longest time between the end of a trial's pipe and the end of its process."""
-_STACKS_SECONDS = 0.2
+STACKS_SECONDS = 0.2
+"""Time in which a process writes the stacks of its threads."""
 
 
 class TrialProcess:
@@ -85,6 +86,11 @@ class TrialProcess:
         _living.add(self.pid)
 
     @property
+    def pids(self) -> tuple[int, ...]:
+        """Id of the process, as the only one."""
+        return (self.pid,)
+
+    @property
     def waitable(self) -> list[Connection | int]:
         """The pipe, and the end of the process: they become ready with news."""
         # Children of the recipe may hold the pipe open. Where the fork server has died, its news
@@ -104,7 +110,7 @@ class TrialProcess:
                 continue
 
             if isinstance(message, TrialFailed):
-                message = replace(message, log_tail=log.tail(self.spec.log))
+                message = replace(message, log_tail=self._log_tail())
 
             arrived.append(message)
             self._over = not isinstance(message, EpochReport)
@@ -131,14 +137,21 @@ class TrialProcess:
             reason: Recorded reason of the failure.
             cause: Cause of the failure; after `Cause.LIMIT`, another attempt would fail, too.
         """
-        if self.spec.log is not None and self._alive():
-            with suppress(OSError):
-                os.kill(self.pid, signal.SIGUSR1)
-
-            time.sleep(_STACKS_SECONDS)
+        if self.show_stacks():
+            time.sleep(STACKS_SECONDS)
 
         self.kill()
-        return TrialFailed(reason, cause is not Cause.LIMIT, log.tail(self.spec.log), cause)
+        return TrialFailed(reason, cause is not Cause.LIMIT, self._log_tail(), cause)
+
+    def show_stacks(self) -> bool:
+        """Let the process write the stacks of its threads; return whether it has a log and lives."""
+        if self.spec.log is None or not self._alive():
+            return False
+
+        with suppress(OSError):
+            os.kill(self.pid, signal.SIGUSR1)
+
+        return True
 
     def kill(self) -> None:
         """Kill the process in any state, with all that it has started, and wait for its end."""
@@ -147,6 +160,9 @@ class TrialProcess:
         process_tree.end_all(self.pid, self._alive(), self._server, _living)
         self._process.join(_JOIN_SECONDS)
         self.connection.close()
+
+    def _log_tail(self) -> str:
+        return log.tail(self.spec.log, mark=log.mark_of(self.spec.ranks))
 
     def _next(self, ended: bool) -> Message | Heartbeat | None:
         try:

@@ -22,6 +22,7 @@ from archive.trainer.recipes.registry import DEFAULT_SOURCE
 from archive.trainer.recipes.source import RecipeSource
 from archive.trainer.tasks.base import Task
 from archive.trainer.trial.costs import LatencyOptions
+from archive.trainer.trial.ranks import Ranks
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -73,6 +74,7 @@ class TrialSpec:
         precision: `auto`, `float32`, `bf16` or `tf32` (`archive.trainer.fit.precision`).
         latency: How the network's latency is measured after the training.
         slots: Number of trials that the daemon may run at the same time.
+        ranks: The processes of the trial, one by default, and the position of one among them.
     """
 
     architecture: Architecture
@@ -104,6 +106,7 @@ class TrialSpec:
     run: str = ""
     visible: str | None = None
     model: ModelSource | None = None
+    ranks: Ranks = field(default_factory=Ranks)
 
 
 def with_inherited_weights(

@@ -110,6 +110,15 @@ def test_the_number_of_proxies_reaches_the_trainers(started, tmp_path):
         assert received["proxies"] == chosen
 
 
+def test_the_number_of_devices_of_a_trial_reaches_the_trainers(started, tmp_path):
+    with trainers(1, "study", load(home=tmp_path, environment={}), devices_per_trial=2):
+        pass
+
+    (command, _) = started.pop()
+    received = parsed("trainer", "start", *command[command.index("trainer") + 1 :])
+    assert (received["devices_per_trial"], received["slots"]) == (2, 1)
+
+
 def test_each_study_has_logs_of_its_own(started, tmp_path):
     settings = load(home=tmp_path, environment={})
     for study in ("a/b", "a_b", "a b", "../a"):

@@ -7,9 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from archive.errors import SettingsError
+from archive.errors import SettingsError, UsageError
 from archive.queue.causes import Cause, MemoryNeed
-from archive.trainer.daemon.placement import LOOK_SECONDS, Occupancy, Placement, Seats
+from archive.trainer.daemon.options import TrainerOptions
+from archive.trainer.daemon.placement import LOOK_SECONDS, Occupancy, Placement, of_devices
+from archive.trainer.daemon.seats import Seats
 from archive.trainer.trial.devices import Device
 from archive.trainer.trial.messages import TrialFailed
 
@@ -134,26 +136,76 @@ def test_more_slots_than_the_devices_have():
         Placement(GPUS[:2], 5, 2)
 
 
-def test_two_trainers_never_use_one_gpu_by_accident(tmp_path):
-    first, second, third = (Seats(tmp_path) for _ in range(3))
-    assert first.choose(GPUS, 2, shared=False) == GPUS[:2]
-    assert second.choose(GPUS, None, shared=False) == GPUS[2:]
-    with pytest.raises(
-        SettingsError, match="another trainer of this machine uses cuda:0, cuda:1, cuda:2"
-    ):
-        third.choose(GPUS, 1, shared=False)
-
-    first.release()
-    assert third.choose(GPUS, None, shared=False) == GPUS[:2]
+def answering(monkeypatch, devices) -> None:
+    monkeypatch.setattr("archive.trainer.daemon.placement.devices.find", lambda request: devices)
+    monkeypatch.setattr("archive.trainer.daemon.placement.devices.check", lambda device: None)
 
 
-def test_sharing_trainers_spread(tmp_path):
-    seats = [Seats(tmp_path) for _ in range(7)]
-    assert [each.choose(GPUS, 1, shared=True) for each in seats] == [
-        [gpu] for gpu in [*GPUS, *GPUS, GPUS[0]]
-    ]
+def placed(tmp_path, **options) -> tuple[Placement, Seats]:
+    seats = Seats(tmp_path)
+    return of_devices(TrainerOptions(**options), seats), seats
 
 
-def test_any_number_of_trainers_uses_a_cpu(tmp_path):
-    cpu = [Device("cpu", "cpu", "x86_64", GIB)]
-    assert all(Seats(tmp_path).choose(cpu, None, shared=False) == cpu for _ in range(2))
+def test_a_trial_has_a_group_of_devices(monkeypatch, tmp_path):
+    answering(monkeypatch, [*GPUS, replace(GPUS[0], label="cuda:3", visible="GPU-3", uuid="3")])
+    placement, _ = placed(tmp_path, devices_per_trial=2)
+    first, second = placement.devices
+    assert (placement.slots, placement.per_device) == (2, 1)
+    assert (first.name, first.label, first.visible) == ("cuda", "cuda:0+cuda:1", "GPU-0,GPU-1")
+    # A proposal goes by the smallest device of a group.
+    assert (first.memory_bytes, second.memory_bytes) == (GIB, GIB)
+    assert placement.choose(proposal(), [trial(first)]) == second
+
+
+def test_a_rest_of_devices_is_left_to_other_trainers(monkeypatch, tmp_path, caplog):
+    answering(monkeypatch, GPUS)
+    placement, _ = placed(tmp_path, devices_per_trial=2)
+    assert [device.label for device in placement.devices] == ["cuda:0+cuda:1"]
+    assert "left out device=cuda:2 reason='no group of 2'" in caplog.text
+    assert Seats(tmp_path).choose(GPUS, None, shared=False) == GPUS[2:]
+
+
+def test_a_trainer_takes_the_devices_of_its_slots(monkeypatch, tmp_path):
+    answering(monkeypatch, GPUS)
+    placement, _ = placed(tmp_path, devices_per_trial=2, slots=1)
+    assert Seats(tmp_path).choose(GPUS, None, shared=False) == GPUS[2:]
+    assert placement.slots == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"device": "0,1,2", "devices_per_trial": 2},
+            r"^3 devices are no groups of 2 \(--devices-per-trial\): leave out cuda:2$",
+        ),
+        (
+            {"devices_per_trial": 4},
+            r"^a trial needs 4 devices \(.*\), and this trainer has 3: cuda:0, cuda:1, cuda:2$",
+        ),
+        ({"devices_per_trial": 2, "slots": 2}, "1 devices with 1 slots each have no 2 slots"),
+    ],
+)
+def test_devices_that_are_no_groups_are_refused(monkeypatch, tmp_path, options, message):
+    answering(monkeypatch, GPUS)
+    with pytest.raises(SettingsError, match=message):
+        placed(tmp_path, **options)
+
+
+def test_a_cpu_has_any_number_of_ranks_and_trials(monkeypatch, tmp_path):
+    answering(monkeypatch, [Device("cpu", "cpu", "x86_64", GIB)])
+    placement, _ = placed(tmp_path, device="cpu", devices_per_trial=3, slots=2)
+    assert [device.label for device in placement.devices] == ["cpu+cpu+cpu"]
+    assert (placement.slots, placement.devices[0].visible) == (2, None)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"devices_per_trial": 2, "slots_per_device": 2}, "a trial on 2 devices has them alone"),
+        ({"devices_per_trial": 0}, "must be at least 1, got 0"),
+    ],
+)
+def test_trials_on_several_devices_share_none(options, message):
+    with pytest.raises(UsageError, match=message):
+        TrainerOptions(**options)

@@ -116,7 +116,7 @@ def test_a_trainer_does_not_wait_for_the_deletion_of_old_files(
 def test_a_trial_has_limits_of_time_and_space(folders):
     folder = folders.create()
     filled(folder, 2, 1 << 16)
-    trial = SimpleNamespace(pid=None, due=None, enforces_limits=False)
+    trial = SimpleNamespace(pid=None, pids=(), due=None, enforces_limits=False)
     each = InFlight(None, trial, scratch=folder)  # type: ignore[arg-type]
     assert each.excess(TrainerOptions(trial_seconds=100.0, scratch_bytes=1 << 30)) is None
     assert each.excess(TrainerOptions(scratch_bytes=None)) is None

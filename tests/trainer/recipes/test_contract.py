@@ -35,7 +35,7 @@ SOURCES = {
     **RecipeAccess(ROOT / "no-home").sources,
     **{
         name: RecipeSource(name, f"{EXAMPLES / name}.py:fit")
-        for name in ("plain_pytorch", "scikit_mlp", *FRAMEWORKS)
+        for name in ("plain_pytorch", "data_parallel", "scikit_mlp", *FRAMEWORKS)
     },
     "by_command": RecipeSource("by_command", "by_command.py", command=COMMAND),
 }

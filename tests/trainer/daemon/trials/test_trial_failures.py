@@ -6,6 +6,7 @@ import os
 import signal
 from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from archive.store.records import State
@@ -119,3 +120,24 @@ def test_a_killed_trial_is_tried_again(archive, trainer):
     (proposal,) = archive.proposals.list("study")
     assert (proposal.state, proposal.attempts) == (State.COMPLETE, 1)
     assert (daemon.tally.complete, daemon.tally.failed) == (1, 1)
+
+
+def test_trials_of_two_ranks_have_one_result_or_one_failure(archive, trainer):
+    """A rank that hangs costs no attempt of the others' trial, and nothing of it stays."""
+    targets = {"good": "gradient", "bad": "breaks"}
+    propose(archive, NETS[:1], protocol="diabetes/1+recipe:good", name="good")
+    propose(archive, NETS[:1], protocol="diabetes/1+recipe:bad", name="bad")
+    for name, seconds in (("good", None), ("bad", 5.0)):
+        daemon = trainer(devices_per_trial=2, study=name, trial_seconds=seconds, idle_seconds=0.3)
+        tally = recipe(daemon, module="tests.support.clusters.ranks", **targets).run()
+        assert (tally.complete, tally.failed) == ((1, 0) if name == "good" else (0, 1))
+
+    (good,), (bad,) = (archive.proposals.list(name) for name in ("good", "bad"))
+    assert good.state is State.COMPLETE
+    assert (bad.state, bad.reason) == (
+        State.FAILED,
+        "the trial took longer than its limit of 5 s (--trial-timeout)",
+    )
+    assert daemon.device == "cpu+cpu"
+    running = [child.cwd() for child in psutil.Process().children(recursive=True)]
+    assert not [folder for folder in running if "rank-" in folder]

@@ -69,7 +69,7 @@ def grow(family) -> None:
 
 
 def test_shared_pages_count_once(family):
-    memory = TrialMemory(family.pid)
+    memory = TrialMemory((family.pid,))
     assert memory.measure(1 << 40) > 4 * 64 * MIB
     assert 64 * MIB < memory.measure(100 * MIB) < 100 * MIB
     grow(family)
@@ -77,7 +77,9 @@ def test_shared_pages_count_once(family):
 
 
 def test_a_trial_has_a_limit_of_memory(family):
-    each = InFlight(None, SimpleNamespace(pid=family.pid, due=None, enforces_limits=False))  # type: ignore[arg-type]
+    each = InFlight(
+        None, SimpleNamespace(pid=family.pid, pids=(family.pid,), due=None, enforces_limits=False)
+    )  # type: ignore[arg-type]
     options = TrainerOptions(memory_bytes=200 * MIB)
     assert each.excess(options) is None
     grow(family)
@@ -90,7 +92,7 @@ def test_a_trial_has_a_limit_of_memory(family):
 
 
 def test_a_trial_that_has_ended_takes_nothing(family):
-    memory = TrialMemory(family.pid)
+    memory = TrialMemory((family.pid,))
     grow(family)
     os.killpg(family.pid, 9)
     family.wait()

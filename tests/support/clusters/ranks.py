@@ -1,0 +1,92 @@
+"""Recipes with several ranks; trials import this module in their own processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import torch
+from torch import distributed
+from torch.nn import functional as F
+from torch.nn.parallel import DistributedDataParallel
+
+from archive.trainer.recipes.base import FitResult
+from archive.trainer.recipes.context import TrialContext
+
+VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK")
+
+
+def gradient(trial: TrialContext) -> FitResult:
+    """Report how far the ranks' gradient is from one process's on the whole batch.
+
+    Ranks above 0 report and return nonsense.
+    """
+    distributed.init_process_group("gloo")
+    part = trial.data().train
+    inputs, targets = torch.from_numpy(part.inputs[:64]), torch.from_numpy(part.targets[:64])
+    alone = trial.module()
+    F.mse_loss(alone(inputs).flatten(), targets.flatten()).backward()
+    together = DistributedDataParallel(trial.module())
+    mine = slice(trial.rank, None, trial.world_size)
+    F.mse_loss(together(inputs[mine]).flatten(), targets[mine].flatten()).backward()
+    distance = norm = 0.0
+    for one, other in zip(alone.parameters(), together.parameters(), strict=True):
+        distance = max(distance, (one.grad - other.grad).abs().max().item())
+        norm = max(norm, one.grad.abs().max().item())
+
+    print("printed by", trial.rank)
+    about = {name: os.environ[name] for name in VARIABLES}
+    about |= {"device": trial.device, "scratch": str(trial.scratch), "cwd": os.getcwd()}
+    about["threads"] = torch.get_num_threads()
+    known: list[object] = [None] * trial.world_size
+    distributed.all_gather_object(known, about)
+    value = 999.0 if trial.rank else distance
+    trial.report(1, {trial.task.objective: value, "norm": norm})
+    distributed.destroy_process_group()
+    return FitResult({trial.task.objective: value}, environment={"ranks": known})
+
+
+def breaks(trial: TrialContext) -> FitResult:
+    """Break on rank 1, in the way that the hyperparameter `fault` names."""
+    distributed.init_process_group("gloo")
+    trial.report(1, {trial.task.objective: 0.5})
+    if trial.rank == 1:
+        print("rank 1 breaks")
+        match trial.hyperparameters.get("fault", "hangs"):
+            case "raises":
+                raise ValueError("no such batch")
+            case "raises after it has left":
+                distributed.destroy_process_group()
+                raise ValueError("no such batch")
+            case "dies":
+                os.kill(os.getpid(), signal.SIGKILL)
+            case "hangs":
+                time.sleep(600)
+
+    distributed.barrier()
+    return FitResult({trial.task.objective: 0.5})
+
+
+def resumes(trial: TrialContext) -> FitResult:
+    """Sum what the ranks have; the first attempt waits for an interruption after its first epoch."""
+    distributed.init_process_group("gloo")
+    saved = trial.checkpoint.load()
+    state = {"total": 0.0, "by": -1} if saved is None else dict(saved.state)
+    states: list[object] = [None] * trial.world_size
+    distributed.all_gather_object(states, state)
+    total = state["total"]
+    for epoch in range(trial.reports + 1, trial.epochs + 1):
+        value = torch.tensor(float(epoch * (trial.rank + 1)))
+        distributed.all_reduce(value)
+        total += value.item()
+        stop = trial.report(epoch, {trial.task.objective: total})
+        while trial.rank == trial.resumed == 0 and not stop:
+            time.sleep(0.01)
+            stop = trial.stop
+
+        trial.checkpoint.save({"total": total, "by": trial.rank})
+        if stop:
+            break
+
+    return FitResult(environment={"states": states})
