@@ -203,6 +203,8 @@ class Agent(Recreatable, ABC):
         uses_constraints: Whether it uses `History.constraints`. An agent that does not gets
             penalised scores (`archive.agents.constraints.slacks`).
         uses_proxies: Whether it uses `History.proxies`.
+        joint: Whether it searches parameters beside networks (`archive.spaces.joint`): its model
+            knows them, or it has none.
         space: The search space.
     """
 
@@ -211,6 +213,7 @@ class Agent(Recreatable, ABC):
     several_objectives: ClassVar[bool] = False
     uses_constraints: ClassVar[bool] = False
     uses_proxies: ClassVar[bool] = False
+    joint: ClassVar[bool] = False
 
     def __init__(self, space: Space) -> None:
         """Keep the space."""

@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from archive import runtime
-from archive.agents.base import History, Observation, Pending, Suggestion
+from archive.agents.base import Entry, History, Observation, Pending, Suggestion
 from archive.agents.constraints.slacks import StudyConstraints
 from archive.agents.objectives.goals import Goals
 from archive.agents.proxies.study_scores import basis_of, proxies_of
@@ -46,6 +46,7 @@ from archive.agents.rungs import project_scores
 from archive.agents.transfer.source_tasks import observation, split
 from archive.architecture.graph import Architecture
 from archive.constraints import NO_COSTS, KnownCosts
+from archive.spaces.stored_spaces import member_of
 from archive.store.records import Evaluation, Proposal
 
 if TYPE_CHECKING:
@@ -76,9 +77,13 @@ def history_of(
         observations=observations_of(observed, study, costs),
         sources=sources,
         pending=tuple(
-            Pending(proposal.architecture, proposal.hyperparameters) for proposal in read.open
+            pending_of(study, proposal.architecture, proposal.hyperparameters)
+            for proposal in read.open
         ),
-        failed=tuple(evaluation.architecture for evaluation in read.failed),
+        failed=tuple(
+            member_of(study.space_config, evaluation.architecture, evaluation.hyperparameters)
+            for evaluation in read.failed
+        ),
         goals=goals_of(study, costs),
         constraints=constraints_of(study, costs),
         proxies=proxies_of(archive, study),
@@ -123,13 +128,18 @@ def correlations_of(suggestions: Sequence[Suggestion]) -> dict[str, Any]:
 def observations_of(
     evaluations: Sequence[Evaluation], study: Study, costs: KnownCosts
 ) -> tuple[Observation, ...]:
-    """Return evaluations as observations; partial trainings are projected to whole ones."""
+    """Return evaluations as observations; partial trainings are projected to whole ones.
+
+    In a study with parameters beside the networks, an observation is of both.
+    """
     if not evaluations:
         return ()
 
     scores = project_scores(evaluations, study.objective)
     pairs = zip(evaluations, scores, strict=True)
-    observations = tuple(observation(evaluation, *score) for evaluation, score in pairs)
+    observations = tuple(
+        _joined(study, observation(evaluation, *score)) for evaluation, score in pairs
+    )
     goals = goals_of(study, costs)
     constraints = constraints_of(study, costs)
     if goals is None and constraints is None:
@@ -148,6 +158,20 @@ def observations_of(
         extended.append(replace(seen, further=further, measured=measured))
 
     return tuple(extended)
+
+
+def pending_of(study: Study, network: Architecture, hyperparameters: Mapping[str, Any]) -> Pending:
+    """Return an open proposal of a study as a part of a history."""
+    return _joined(study, Pending(network, hyperparameters))
+
+
+def _joined(study: Study, entry: Entry) -> Entry:
+    """Return an entry whose network has the parameters beside it, in a study with such."""
+    member = member_of(study.space_config, entry.architecture, entry.hyperparameters)
+    if member is entry.architecture:
+        return entry
+
+    return replace(entry, architecture=member, hyperparameters={})
 
 
 def goals_of(study: Study, costs: KnownCosts) -> Goals | None:

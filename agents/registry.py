@@ -146,11 +146,13 @@ def get(name: str, space: Space, **config: Any) -> Agent:
 
     Raises:
         UnknownNameError: No agent, or no setting of the agent, has this name.
-        UsageError: A setting has an invalid value, or the space has no networks to draw.
+        UsageError: A setting has an invalid value, the space has no networks to draw, or it has
+            parameters beside its networks and the agent searches networks alone.
         SettingsError: Another package's agent cannot be loaded or made.
     """
     from archive.agents.base import Agent
     from archive.agents.constructor_arguments import check_types, keywords, settings_of
+    from archive.spaces.joint import joint_space_of
 
     if not space.searchable:
         raise UsageError(
@@ -158,6 +160,9 @@ def get(name: str, space: Space, **config: Any) -> Agent:
         )
 
     make = registry.maker(name)
+    if joint_space_of(space) is not None:
+        _check_joint(name, make)
+
     defaults, takes_others = settings_of(make)
     for setting in config:
         if setting not in defaults and not takes_others:
@@ -175,6 +180,24 @@ def get(name: str, space: Space, **config: Any) -> Agent:
 
         shown = ", ".join(f"{setting}={value!r}" for setting, value in config.items())
         raise UsageError(f"agent {name} cannot be made with {shown}: {error}") from error
+
+
+def _check_joint(name: str, make: Any) -> None:
+    from archive.agents.base import Agent
+
+    if isinstance(make, type) and issubclass(make, Agent) and make.joint:
+        return
+
+    capable = []
+    for other in registry.built_in:
+        kind = registry.load(other)
+        if isinstance(kind, type) and issubclass(kind, Agent) and kind.joint:
+            capable.append(other)
+
+    raise UsageError(
+        f"the agent {name} searches networks alone, without parameters beside them: choose one of "
+        f"{', '.join(capable)}"
+    )
 
 
 def _show(value: Any) -> str:

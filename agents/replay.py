@@ -28,17 +28,19 @@ from archive.agents.provenance import (
     networks_of,
     numbers_in,
     observations_of,
+    pending_of,
 )
 from archive.agents.proxies.study_scores import proxies_of
 from archive.agents.rungs import as_of
 from archive.agents.transfer.source_tasks import split
 from archive.architecture.graph import Architecture
+from archive.architecture.parameter_operations import BESIDE
 from archive.constraints import NO_COSTS, KnownCosts
 from archive.errors import UsageError
 from archive.queries.proposals import AGENT
 from archive.spaces import stored_spaces
 from archive.spaces.constrained import constrain
-from archive.store.properties import from_json
+from archive.store.properties import from_json, to_json
 from archive.store.records import Evaluation, Proposal
 
 if TYPE_CHECKING:
@@ -87,9 +89,10 @@ def recheck(archive: Archive, study: str, costs: KnownCosts = NO_COSTS) -> Repla
         for proposal in proposals:
             # Some suggestions of a call may have been dropped, for the budget or another search;
             # the order is kept.
-            reproduced = proposal.architecture_key in again
+            key = replay.key_of(proposal)
+            reproduced = key in again
             (same if reproduced else differing).append(proposal.id)
-            again = again[again.index(proposal.architecture_key) + 1 :] if reproduced else again
+            again = again[again.index(key) + 1 :] if reproduced else again
 
     return ReplayReport(tuple(same), tuple(differing), tuple(unexplained))
 
@@ -130,14 +133,24 @@ class StudyReplay:
         for _, of_call in groupby(ordered, lambda proposal: (proposal.request, proposal.agent)):
             yield list(of_call)
 
-    def ask(self, proposal: Proposal) -> list[str]:
-        """Replay the call that made a proposal; returns the keys of its suggestions."""
+    def ask(self, proposal: Proposal) -> list[tuple[str, str]]:
+        """Replay the call that made a proposal; returns its suggestions as `key_of` does."""
         history = self.history(proposal.based_on)
         agent = self._agent(str(proposal.agent))
         rng = generator(self.study.seed, history, proposal.based_on.get("stream", 0))
         seen = adapt(agent, history.seen_from(agent.space))
         suggestions = agent.propose(seen, proposal.based_on["wanted"], rng)
-        return [suggestion.architecture.key for suggestion in suggestions]
+        keys = []
+        for suggestion in suggestions:
+            member = suggestion.architecture
+            keys.append((member.network.key, to_json(member.configuration)))
+
+        return keys
+
+    def key_of(self, proposal: Proposal) -> tuple[str, str]:
+        """Return the key of a proposal's network, and the text of the parameters beside it."""
+        joint = BESIDE in self.study.space_config
+        return proposal.architecture_key, to_json(proposal.hyperparameters if joint else {})
 
     def history(self, basis: Basis) -> History:
         """Return the history that a basis describes.
@@ -154,7 +167,7 @@ class StudyReplay:
             goals=goals_of(self.study, self._costs),
             constraints=constraints_of(self.study, self._costs),
             pending=self._pending(basis["pending"]),
-            failed=tuple(self._networks(basis["failed"])),
+            failed=tuple(entry.architecture for entry in self._pending(basis["failed"])),
             proxies=self._proxies(basis.get("proxies")),
         )
 
@@ -162,7 +175,8 @@ class StudyReplay:
         networks = self._networks(numbers)
         pending = []
         for number, network in zip(numbers_in(numbers), networks, strict=True):
-            pending.append(Pending(network, self.proposals[number].hyperparameters))
+            hyperparameters = self.proposals[number].hyperparameters
+            pending.append(pending_of(self.study, network, hyperparameters))
 
         return tuple(pending)
 

@@ -28,12 +28,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from archive.agents import provenance, study_setup
-from archive.agents.base import Agent, Suggestion, by_key
+from archive.agents.base import Agent, Suggestion
 from archive.agents.constraints.slacks import adapt
 from archive.architecture.graph import Architecture
 from archive.architecture.networks import architectures_of
 from archive.constraints import NO_COSTS, KnownCosts
 from archive.errors import InvalidArchitectureError, UsageError
+from archive.spaces.stored_spaces import fixed_values
+from archive.store.properties import to_json
 
 if TYPE_CHECKING:
     from archive.agents.base import History
@@ -114,7 +116,7 @@ class Searcher:
         history, basis = provenance.history_of(self._archive, study, self._costs)
         if distance_sync is not None and history.usable and agent.grams:
             # Agents that compare networks also need the distances of other studies' networks.
-            networks = architectures_of(history.usable)
+            networks = [member.network for member in architectures_of(history.usable)]
             distance_sync().keep({network.key: network for network in networks})
 
         requested = count + self.spare
@@ -176,11 +178,12 @@ class Searcher:
         Returns:
             Whether other searches took so many suggestions that fewer than requested are new.
         """
-        keys = list(by_key(architectures_of(suggestions)))
+        keys = list(dict.fromkeys(map(_identity, suggestions)))
         # Others took networks, and too few were left.
         lost = len(proposals) < min(count, len(keys))
         # Or a spare suggestion was stored in place of a network that another search took.
-        stored = {proposal.functional_key for proposal in proposals}
+        joint = any(suggestion.architecture.configuration for suggestion in suggestions)
+        stored = {_identity_of_stored(proposal, joint=joint) for proposal in proposals}
         interfered = lost or not stored <= set(keys[:count])
         self._quiet = 0 if interfered else self._quiet + 1
         if interfered and not self.stream:
@@ -194,9 +197,19 @@ class Searcher:
         return lost
 
 
+def _identity(suggestion: Suggestion) -> tuple[str, str]:
+    """Return what a study has once: a network, and the parameters beside it."""
+    member = suggestion.architecture
+    return member.network.functional_key, to_json(member.configuration)
+
+
+def _identity_of_stored(proposal: Proposal, *, joint: bool) -> tuple[str, str]:
+    return proposal.functional_key, to_json(proposal.hyperparameters if joint else {})
+
+
 def _part_of(space: Space) -> dict[str, Any]:
     """Return the entry of a basis for the part of the space that an agent searches."""
-    fixed = space.config.get("fixed")
+    fixed = fixed_values(space)
     return {"fixed": fixed} if fixed else {}
 
 

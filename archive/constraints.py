@@ -194,7 +194,9 @@ def compute_cost(costs: KnownCosts, name: str, networks: Sequence[Any]) -> NDArr
     """
     import numpy as np
 
-    values: Any = costs[name](networks) if len(networks) else []
+    # Parameters beside a network have no part in its costs.
+    plain = [getattr(network, "network", network) for network in networks]
+    values: Any = costs[name](plain) if plain else []
     try:
         numbers: NDArray[np.float64] = np.asarray(values, np.float64)
     except (TypeError, ValueError):

@@ -24,6 +24,7 @@ from archive.agents.base import Agent, check_count
 from archive.agents.searcher import ProposeOutcome, Searcher
 from archive.constraints import NO_COSTS, KnownCosts
 from archive.errors import UsageError
+from archive.spaces.stored_spaces import member_of
 from archive.store.records import State
 
 if TYPE_CHECKING:
@@ -108,7 +109,9 @@ class Asker:
                 break
 
             for claim in claims:
-                parameters = self._space.parameters_of(claim.architecture)
+                hyperparameters = claim.proposal.hyperparameters
+                member = member_of(self._space.config, claim.architecture, hyperparameters)
+                parameters = self._space.parameters_of(member)
                 leased.append(
                     LeasedProposal(claim.proposal, claim.architecture, claim.token, parameters)
                 )

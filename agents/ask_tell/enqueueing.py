@@ -85,9 +85,13 @@ def add(
     if made:
         return made[0], True
 
-    return lookups.of_network(
-        archive.connection, study, enqueued.architecture.functional_key
-    ), False
+    network = enqueued.architecture.network
+    configuration = enqueued.architecture.configuration
+    key = network.functional_key
+    if configuration:
+        return lookups.of_pair(archive.connection, study, key, configuration), False
+
+    return lookups.of_network(archive.connection, study, key), False
 
 
 def _check_parent(enqueued: EnqueuedArchitecture) -> None:

@@ -80,7 +80,7 @@ def study(
     from archive.spaces import stored_spaces
     from archive.spaces.constrained import constrain
     from archive.store.records import Study
-    from archive.store.studies.creation import PARAMETERS
+    from archive.store.studies.creation import has_parameters
     from archive.store.studies.studies import UNBOUNDED
 
     searched = None if space is None else spaces.of(space)
@@ -93,7 +93,7 @@ def study(
     if stored is not None:
         stored_space = stored_spaces.of_record(stored.space, stored.space_config, home)
         if searched is not None and searched != stored_space:
-            if (searched.name, stored.space) != (PARAMETERS, PARAMETERS):
+            if searched.name != stored.space or not has_parameters(stored, searched.config):
                 raise StudyConflictError(
                     f"study {name!r} exists with the space {stored_space!r}, got {searched!r}"
                 )

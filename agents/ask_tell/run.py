@@ -24,6 +24,7 @@ from archive.agents.study_setup import set_budget
 from archive.architecture.graph import Architecture
 from archive.constraints import KnownCosts, compute_cost
 from archive.errors import ArchiveError, LeaseLostError, StoreError, UsageError, with_line
+from archive.spaces.stored_spaces import member_of
 from archive.store.records import State
 from archive.store.studies.studies import UNBOUNDED
 
@@ -157,7 +158,9 @@ def _evaluate(study: AskTellStudy, objective: Evaluate, asked: LeasedProposal) -
     with suppress(LeaseLostError):
         try:
             with _kept(study, asked):
-                result = objective(asked.architecture)
+                hyperparameters = asked.proposal.hyperparameters
+                member = member_of(study.space.config, asked.architecture, hyperparameters)
+                result = objective(member)
                 check_result(study.record, result, {}, lambda: asked.architecture, study.costs)
         except Exception as error:
             code = getattr(inspect.unwrap(objective), "__code__", None)

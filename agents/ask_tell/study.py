@@ -43,6 +43,7 @@ from archive.queries import pareto
 from archive.queries.proposals import VALUES_OF_RESULT
 from archive.queue.admission import checked_priority
 from archive.spaces.constrained import ConstrainedSpace
+from archive.spaces.joint import joint_space_of
 from archive.store.records import Proposal, Result, State
 from archive.values import checked_seconds
 
@@ -150,6 +151,7 @@ class AskTellStudy:
         *,
         metrics: Mapping[str, float] | None = None,
         seconds: float | None = None,
+        parameters: Mapping[str, Any] | None = None,
     ) -> bool:
         """Store the result of an evaluation; idempotent.
 
@@ -165,6 +167,8 @@ class AskTellStudy:
             metrics: Other metrics; objectives beside the first and constrained metrics may be among
                 them.
             seconds: Duration of the evaluation, finite and not negative.
+            parameters: Parameters beside a told network, in a space that has such: values by name,
+                or the tree that a training takes.
 
         Returns:
             Whether the values of the objectives are those on record; the first result told is kept.
@@ -176,6 +180,10 @@ class AskTellStudy:
         """
         if isinstance(told, Mapping):
             told = self.space.of_names(told)
+        elif isinstance(told, Architecture):
+            told = self._member(told, parameters)
+        elif parameters is not None:
+            raise UsageError("parameters are told with a network: a proposal has its own")
 
         seconds = checked_seconds(seconds)
         record = self.record
@@ -237,8 +245,9 @@ class AskTellStudy:
                 key in the archive; or its values by name, or as the tree that a training takes.
             priority: Larger comes first; proposals of agents have 0.
             motivation: Reason for the proposal, stored with it if it is new.
-            **parameters: Values by name, in place of the network. Parameters that are left out have
-                their default, the value of their prior, or the middle of their range.
+            **parameters: Values by name, in place of the network, or beside it in a space with
+                parameters beside its networks. Parameters that are left out have their default, the
+                value of their prior, or the middle of their range.
 
         Returns:
             Its proposal, in any state where the study already has one.
@@ -321,7 +330,13 @@ class AskTellStudy:
         """Return the network that a user names in one of the forms that `enqueue` takes."""
         if architecture is None and (named or self.space.name == PARAMETERS.name):
             architecture = named
-        elif named:
+
+        joint = joint_space_of(self.space)
+        if joint is not None and architecture is not None and not isinstance(architecture, Mapping):
+            found = network(architecture, self.archive.architectures)
+            return joint.complete(found, named or found.configuration)
+
+        if architecture is not named and named:
             raise UsageError(
                 f"a network is given, or its values by name: got both, {', '.join(named)}"
             )
@@ -330,6 +345,17 @@ class AskTellStudy:
             return self.space.of_names(self.space.fill(architecture))
 
         return network(architecture, self.archive.architectures)
+
+    def _member(self, told: Architecture, parameters: Mapping[str, Any] | None) -> Architecture:
+        """Return a told network with its parameters."""
+        joint = joint_space_of(self.space)
+        if joint is not None:
+            return joint.member(told, told.configuration if parameters is None else parameters)
+
+        if parameters is not None:
+            raise UsageError(f"the space {self.space.name} has no parameters beside its networks")
+
+        return told
 
     def _network(self, evaluated: LeasedProposal | Proposal | Architecture | str) -> Architecture:
         if isinstance(evaluated, Architecture | LeasedProposal):

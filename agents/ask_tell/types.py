@@ -82,6 +82,7 @@ class EnqueuedArchitecture:
         inspired_by: Keys of the networks that it goes back to.
         parent: The network that it is a change of.
         operations: Changes that make it of the parent.
+        hyperparameters: Training settings that belong to the proposal.
     """
 
     architecture: Architecture
@@ -90,6 +91,7 @@ class EnqueuedArchitecture:
     inspired_by: tuple[str, ...] = ()
     parent: Architecture | None = None
     operations: tuple[str, ...] = ()
+    hyperparameters: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Keep a motivation that a server can hold."""

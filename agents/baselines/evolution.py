@@ -33,6 +33,7 @@ class Evolution(Pooled):
         cost="milliseconds",
         when="baseline; cheap evaluations, many at once",
     )
+    joint = True
 
     def beyond(
         self, history: History, n: int, taken: Mapping[str, Architecture], rng: np.random.Generator

@@ -55,6 +55,7 @@ class HillClimbing(Agent):
         cost="milliseconds",
         when="few evaluations near a good network; baseline of morphism search",
     )
+    joint = True
 
     def __init__(
         self, space: Space, children: int = 8, steps: int = 1, n_initial: int = 10

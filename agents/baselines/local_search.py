@@ -56,6 +56,7 @@ class LocalSearch(Agent):
         cost="milliseconds",
         when="small spaces with little noise; a strong, simple baseline",
     )
+    joint = True
 
     def __init__(self, space: Space, n_initial: int = 10, full: bool = False) -> None:
         """Check and keep the settings."""

@@ -77,6 +77,7 @@ class RandomSearch(Agent):
         cost="milliseconds",
         when="baseline of everything; an archive without bias",
     )
+    joint = True
     several_objectives = True
     uses_constraints = True
 

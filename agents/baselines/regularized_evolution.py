@@ -53,6 +53,7 @@ class RegularizedEvolution(Agent):
         cost="milliseconds",
         when="hundreds of cheap, noisy evaluations, many at once",
     )
+    joint = True
 
     def __init__(
         self, space: Space, population: int = 30, tournament: int = 10, n_initial: int = 10

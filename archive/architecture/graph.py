@@ -10,13 +10,15 @@ whatever order their layers are listed.
 from __future__ import annotations
 
 import heapq
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from functools import cached_property
 from itertools import count
 from operator import add
+from typing import Any
 
 from archive.architecture import canonical
-from archive.architecture.layer import Arguments, Edge, Layer
+from archive.architecture.layer import CONFIGURATION, Arguments, Attributes, Edge, Layer
 from archive.architecture.operations import INPUT, OUTPUT, Operation, Vocabulary, vocabulary
 from archive.errors import InvalidArchitectureError
 
@@ -163,6 +165,24 @@ class Architecture:
             return self.key
 
         return canonical.key(self.space, *self._part(self.live))
+
+    @property
+    def network(self) -> Architecture:
+        """The network without the parameters beside it; itself where there are none."""
+        return self._network if CONFIGURATION in self.layers[0].attributes else self
+
+    @cached_property
+    def _network(self) -> Architecture:
+        attributes = dict(self.layers[0].attributes)
+        del attributes[CONFIGURATION]
+        first = Layer(INPUT, attributes=Attributes(attributes))
+        return Architecture(self.space, [first, *self.layers[1:]], self.connections)
+
+    @property
+    def configuration(self) -> Mapping[str, Any]:
+        """The parameters beside the network by flat name; empty where there are none."""
+        text = self.layers[0].attributes.get(CONFIGURATION)
+        return {} if text is None else dict(json.loads(str(text)))
 
     @cached_property
     def live(self) -> tuple[int, ...]:
@@ -379,7 +399,7 @@ def _check_layers(architecture: Architecture, words: Vocabulary) -> None:
 
             continue
 
-        if layer.attributes:
+        if layer.attributes and (u > 0 or set(layer.attributes) != {CONFIGURATION}):
             raise InvalidArchitectureError(
                 f"{layer.op} must have no attributes, got {layer.attributes.text:.60}", u
             )

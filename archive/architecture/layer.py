@@ -101,6 +101,10 @@ class Attributes(Mapping[str, Value]):
 NONE = Attributes()
 """No attributes."""
 
+CONFIGURATION = "configuration"
+"""Attribute of the input: the parameters beside a network, as JSON text
+(`archive.architecture.parameter_operations.join`)."""
+
 
 def _name(name: Any) -> str:
     if (

@@ -12,6 +12,10 @@ network.
 | `value`    | its value, if that is true, false, a number or a text                                  |
 | `json`     | JSON text of any other value: null, a list, an object                                  |
 | `repeated` | of the input: names of the repeated groups, which may have no repetition               |
+
+Parameters beside a network are one attribute of its input, `configuration`, so that the graph is
+the network's with another key. Such a graph is the member of a space of networks and parameters
+(`archive.spaces.joint`); an archive stores the network and the parameters apart.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from archive.architecture.graph import Architecture
-from archive.architecture.layer import Attributes, Layer
+from archive.architecture.layer import CONFIGURATION, Attributes, Layer
 from archive.architecture.operations import INPUT, OUTPUT, Operation, define
 from archive.errors import InvalidArchitectureError
 from archive.values import is_number, setting_text
@@ -31,6 +35,8 @@ if TYPE_CHECKING:
 
 NAME = "parameters"
 OPERATION = "parameter"
+BESIDE = "beside"
+"""Setting of a space that holds the parameters beside its networks (`archive.spaces.joint`)."""
 
 PARAMETERS = define(NAME, [Operation(OPERATION, "cell")], attributes=True)
 
@@ -119,6 +125,25 @@ def parameters_of(architecture: Architecture) -> dict[str, Any]:
     from archive.parameters.nesting import tree_of
 
     return tree_of(map(str, names), values)
+
+
+def join(network: Architecture, configuration: Mapping[str, Any]) -> Architecture:
+    """Return a network with the parameters beside it; `network` and `configuration` are its parts.
+
+    Args:
+        network: The network. Parameters that it has already are replaced.
+        configuration: JSON values by flat name; without any, the network itself is returned.
+    """
+    plain = network.network
+    if not configuration:
+        return plain
+
+    text = json.dumps(configuration, sort_keys=True, ensure_ascii=False)
+    attributes = {**plain.layers[0].attributes, CONFIGURATION: text}
+    first = Layer(INPUT, attributes=Attributes(attributes))
+    joint = Architecture(plain.space, [first, *plain.layers[1:]], plain.connections)
+    joint.__dict__["_network"] = plain
+    return joint
 
 
 def describe_layer(layer: Layer) -> str | None:

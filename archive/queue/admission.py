@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from archive.architecture.graph import Architecture
 from archive.database.statements import by_column, follows_from_state, revised, write_all
@@ -51,6 +51,9 @@ class SuggestionLike(Protocol):
         """The network to evaluate."""
 
 
+Suggested = TypeVar("Suggested", bound=SuggestionLike)
+
+
 @dataclass(frozen=True)
 class Request:
     """Request to add suggestions to a study; `token` identifies a repetition of the request.
@@ -71,6 +74,8 @@ class Request:
         tokens: One token for each suggestion, instead of `token`. The caller then checks itself
             which of them the study has, and passes `after`.
         most: Maximum number of suggestions to store, the first ones that are new; None for all.
+        pairs: Whether a suggestion is new where its network is known with other hyperparameters
+            alone: parameters are searched beside the networks (`archive.spaces.joint`).
     """
 
     study: str
@@ -85,6 +90,7 @@ class Request:
     after: int | None = None
     tokens: Sequence[str] | None = None
     most: int | None = None
+    pairs: bool = False
 
 
 # One statement: its write locks the study before the counts are read, so that additions wait for
@@ -125,6 +131,9 @@ MATCH (a)<-[:OF]-(p)
 WHERE p.study = $study
 RETURN DISTINCT key
 """
+
+# The same with the hyperparameters of each proposal.
+KNOWN_PAIRS = KNOWN.replace("DISTINCT key", "DISTINCT key, p.hyperparameters AS hyperparameters")
 
 DONE = """
 MATCH (s:Study {name: $study})-[:PROPOSED]->(p:Proposal)
@@ -186,6 +195,35 @@ def known(tx: ManagedTransaction, study: str, networks: Iterable[Architecture]) 
     """Return the functional keys of those networks that a study already has."""
     keys = sorted({network.functional_key for network in networks})
     return {row["key"] for row in tx.run(KNOWN, study=study, keys=keys)}
+
+
+def separate(suggestion: Suggested) -> Suggested:
+    """Return a suggestion with its network, and the parameters beside it as hyperparameters.
+
+    A suggestion without parameters beside its network is returned as it is.
+    """
+    member = suggestion.architecture
+    if member.network is member:
+        return suggestion
+
+    parts: dict[str, Any] = {
+        "architecture": member.network,
+        "hyperparameters": dict(member.configuration),
+    }
+    parent = getattr(suggestion, "parent", None)
+    if parent is not None:
+        parts["parent"] = parent.network
+
+    return replace(suggestion, **parts)  # type: ignore[type-var]
+
+
+def pair_of(suggestion: SuggestionLike) -> tuple[str, str]:
+    """Return what identifies the evaluation of a separated suggestion in a study.
+
+    The functional key of the network, and the hyperparameters as text.
+    """
+    hyperparameters = getattr(suggestion, "hyperparameters", None) or {}
+    return suggestion.architecture.functional_key, to_json(hyperparameters)
 
 
 def _admit(tx: ManagedTransaction, request: Request, *, again: bool) -> list[Proposal]:
@@ -272,16 +310,32 @@ def _new(tx: ManagedTransaction, request: Request) -> list[int]:
     if not request.unique:
         return list(range(len(request.suggestions)))
 
-    networks = map(attrgetter("architecture"), request.suggestions)
-    existing = known(tx, request.study, networks)
+    networks = list(map(attrgetter("architecture"), request.suggestions))
+    existing: set[Any] = (
+        _known_pairs(tx, request.study, networks)
+        if request.pairs
+        else known(tx, request.study, networks)
+    )
     new = []
     for position, suggestion in enumerate(request.suggestions):
-        key = suggestion.architecture.functional_key
+        key = pair_of(suggestion) if request.pairs else suggestion.architecture.functional_key
         if key not in existing or getattr(suggestion, "repeat", False):
             existing.add(key)
             new.append(position)
 
     return new
+
+
+def _known_pairs(
+    tx: ManagedTransaction, study: str, networks: Iterable[Architecture]
+) -> set[tuple[str, str]]:
+    """Return the pairs of those networks and their hyperparameters that a study already has."""
+    keys = sorted({network.functional_key for network in networks})
+    pairs = set()
+    for row in tx.run(KNOWN_PAIRS, study=study, keys=keys):
+        pairs.add((row["key"], to_json(from_json(row["hyperparameters"]))))
+
+    return pairs
 
 
 def _row(request: Request, number: int, position: int, based_on: str | None) -> dict[str, Any]:

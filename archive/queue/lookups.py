@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from archive.errors import ProposalStateError, UnknownNameError
 from archive.queue.admission import checked_priority
-from archive.store.properties import proposal_from
+from archive.store.properties import proposal_from, to_json
 from archive.store.records import Proposal, State
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ RETURN properties(p) AS proposal
 ORDER BY p.number
 LIMIT 1
 """
+
+OF_PAIR = OF_NETWORK.replace("LIMIT 1", "")
 
 HELD = """
 UNWIND $rows AS row
@@ -89,6 +91,20 @@ def of_network(connection: Connection, study: str, functional_key: str) -> Propo
     """Return the first proposal of a study for a network; None where it has none."""
     row = connection.read(lambda tx: tx.run(OF_NETWORK, study=study, key=functional_key).single())
     return None if row is None else proposal_from(row["proposal"])
+
+
+def of_pair(
+    connection: Connection, study: str, functional_key: str, hyperparameters: Mapping[str, Any]
+) -> Proposal | None:
+    """Return the first proposal of a study for a network with hyperparameters; None without one."""
+    rows = connection.read(lambda tx: tx.run(OF_PAIR, study=study, key=functional_key).data())
+    text = to_json(hyperparameters)
+    for row in rows:
+        proposal = proposal_from(row["proposal"])
+        if to_json(proposal.hyperparameters) == text:
+            return proposal
+
+    return None
 
 
 def held(connection: Connection, claims: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:

@@ -25,7 +25,13 @@ from archive.architecture.graph import Architecture
 from archive.database.write_lock import LONG
 from archive.errors import ArchiveError
 from archive.queue import cancellation, claims, leases, lookups, updates, workers
-from archive.queue.admission import Request, SuggestionLike, admit, checked_priority
+from archive.queue.admission import (
+    Request,
+    SuggestionLike,
+    admit,
+    checked_priority,
+    separate,
+)
 from archive.queue.capabilities import ClaimFilter
 from archive.queue.claimer import Claimer
 from archive.queue.updates import (
@@ -97,7 +103,9 @@ class Proposals:
         Args:
             study: Name of the study.
             agent_id: Return value of `register_agent`.
-            suggestions: Networks to evaluate; see `archive.queue.admission.SuggestionLike`.
+            suggestions: Networks to evaluate; see `archive.queue.admission.SuggestionLike`. Members
+                of a space with parameters beside its networks are stored as the network, with the
+                parameters as hyperparameters.
             budget: The caller's limit on the study's proposals that have not failed, in addition to
                 the study's.
             outcomes: For each suggestion, its result where that is known already (from a table, or
@@ -106,7 +114,8 @@ class Proposals:
             most: Number of suggestions to add at most, the first ones that are new; None for all.
             after: Number of proposals that the study must have; with another number, another search
                 was faster, and nothing is stored.
-            unique: Whether to leave out networks whose functional key the study has, in any state.
+            unique: Whether to leave out networks whose functional key the study has, in any state;
+                with parameters beside them, the networks that it has with equal parameters.
             token: Identifies a repetition of an earlier call, whose proposals are then returned.
             basis: The agent's knowledge when it made the suggestions, as JSON-compatible values.
             seconds: Time that the agent took to suggest.
@@ -122,10 +131,12 @@ class Proposals:
         for suggestion in suggestions:
             checked_priority(getattr(suggestion, "priority", None) or 0.0)
 
+        separated = list(map(separate, suggestions))
+        joint = any(suggestion.architecture.configuration for suggestion in suggestions)
         request = Request(
             study,
             agent_id,
-            list(suggestions),
+            separated,
             budget,
             unique=unique,
             token=token or uuid.uuid4().hex,
@@ -134,12 +145,13 @@ class Proposals:
             outcomes=None if outcomes is None else list(outcomes),
             after=after,
             most=most,
+            pairs=joint,
         )
         proposals = admit(self._connection, request, again=token is not None)
         if proposals:
             keys = {proposal.architecture_key for proposal in proposals}
             networks = {
-                suggestion.architecture.key: suggestion.architecture for suggestion in suggestions
+                suggestion.architecture.key: suggestion.architecture for suggestion in separated
             }
             self._architectures.keep(networks[key] for key in networks.keys() & keys)
             self._restart_claims()

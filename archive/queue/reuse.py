@@ -25,7 +25,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from archive.architecture.choice_operations import conflict
-from archive.queue.admission import SuggestionLike
+from archive.queue.admission import SuggestionLike, pair_of, separate
 from archive.store.properties import CURVE, METRIC, from_json, task_id, to_json, with_prefix
 from archive.store.protocol_names import OBJECTIVE, without_objective
 from archive.store.records import Result, State, Study, Weights
@@ -72,8 +72,10 @@ class ReusedResults:
 
         Args:
             study: Study whose task, protocol and objective apply.
-            suggestions: Networks with their hyperparameters.
+            suggestions: Networks with their hyperparameters, or members with parameters beside
+                their networks.
         """
+        suggestions = list(map(separate, suggestions))
         networks = map(attrgetter("architecture.functional_key"), suggestions)
         keys = sorted(set(networks))
         node_id = task_id(study.task, without_objective(study.protocol))
@@ -103,10 +105,7 @@ def _look_up(
     if getattr(suggestion, "fidelity", None) is not None:
         return None
 
-    hyperparameters = to_json(getattr(suggestion, "hyperparameters", None) or {})
-    key, result = reusable.get(
-        (suggestion.architecture.functional_key, hyperparameters), ("", None)
-    )
+    key, result = reusable.get(pair_of(suggestion), ("", None))
     if result is None:
         return None
 

@@ -46,6 +46,7 @@ def search(
     task: str | None = None,
     space: Space | ParameterSpace | str | None = None,
     *,
+    parameters: ParameterSpace | str | None = None,
     study: str | None = None,
     protocol: str | None = None,
     recipe: str | None = None,
@@ -84,11 +85,13 @@ def search(
 
     Args:
         agent: Search agent, with its settings after a colon: `tw:preset=paper`. The default is the
-            study's, else `nasbot`; with several objectives `portfolio`.
+            study's, else `nasbot`; with several objectives or `parameters` it is `portfolio`.
         task: Task: a name, `csv:PATH#TARGET`, `npz:PATH` or `table:PATH#COLUMN`; the study's, else
             `digits`.
         space: Search space: a name, parameters (`archive.space.Space`), or a file of them,
             `"space.toml"`; the study's, else the task's first.
+        parameters: Parameters that are searched beside the networks of the space
+            (`archive.space.Space`), or a file of them, `"knobs.toml"`.
         study: Name of the study; `AGENT-SPACE-TASK` by default.
         protocol: Training protocol of the task; the study's, else the task's first.
         recipe: Recipe that trains the networks; the study's, else `default`.
@@ -145,6 +148,7 @@ def search(
         task=task,
         protocol=protocol,
         space=space,
+        parameters=parameters,
         study=study,
         recipe=recipe,
         direction=direction,

@@ -53,6 +53,7 @@ class SearchOptions:
         reduction: One of this many trainings continues at each rung.
         objectives: Texts of all objectives, `METRIC[:minimise|maximise]`.
         constraints: Texts of all constraints, `METRIC<=NUMBER`.
+        parameters: Parameters beside the networks of the space, or a file of them.
         fix: Values of parameters that are not searched, by name.
         only: Names of the parameters that are searched; empty for all.
     """
@@ -61,6 +62,7 @@ class SearchOptions:
     task: str | None = None
     protocol: str | None = None
     space: Space | ParameterSpace | str | None = None
+    parameters: ParameterSpace | str | None = None
     study: str | None = None
     recipe: str | None = None
     objective: str | None = None
@@ -132,6 +134,7 @@ def request_of(
     """
     from archive.constraints import NO_COSTS
     from archive.spaces.parameters import part_of
+    from archive.spaces.stored_spaces import fixed_values
     from archive.store.records import Study
     from archive.store.studies.creation import check_same
     from archive.trainer.tasks import known_costs, registry
@@ -143,6 +146,9 @@ def request_of(
     options, further = resolve_objectives(options, task, defaults)
     home = None if access is None or access.record is None else access.record.parent
     space = _space(options.space, task, defaults, home)
+    if options.parameters is not None:
+        space = _put_beside(space, options.parameters)
+
     protocol = _protocol(options, task, space.name, defaults)
     _check_trained(space, task, protocol)
     part = part_of(space, options.fix, options.only, base) if options.fix or options.only else space
@@ -178,7 +184,7 @@ def request_of(
         check_same(study, stored)
 
     feasible = _feasible(part, constraints, costs)
-    fixed = part.config.get("fixed", {})
+    fixed = fixed_values(part)
     return SearchRequest(study, task, protocol, agent.make(feasible), costs, fixed)
 
 
@@ -186,10 +192,12 @@ def _agent(options: SearchOptions, stored: Study | None) -> ConfiguredAgent:
     """Return an agent with its settings: of the options, of the study, or the default one."""
     from archive.agents import registry, study_setup
 
-    several = stored is None and len(options.objectives) > 1
-    return registry.configured(
-        options.agent or (study_setup.DEFAULT_OF_SEVERAL if several else agent_of(stored))
-    )
+    several = len(options.objectives) > 1 or options.parameters is not None
+    default = agent_of(stored)
+    if stored is None and several:
+        default = study_setup.DEFAULT_OF_SEVERAL
+
+    return registry.configured(options.agent or default)
 
 
 def _costs(space: Space, home: Path | None) -> KnownCosts:
@@ -335,6 +343,15 @@ def _space(
     return stored_spaces.of_record(stored.space, stored.space_config, home)
 
 
+def _put_beside(space: Space, parameters: ParameterSpace | str) -> Space:
+    """Return the networks of a space with parameters beside them, in place of others."""
+    from archive import spaces
+    from archive.spaces.joint import JointSpace
+
+    networks = space.networks if isinstance(space, JointSpace) else space
+    return spaces.beside(networks, parameters)
+
+
 def _check_trained(
     space: Space, task: Task | TabularTask, protocol: TrainingProtocol | TabularProtocol
 ) -> None:
@@ -343,10 +360,15 @@ def _check_trained(
     Raises:
         UsageError: The built-in training or a table would have to train them.
     """
+    from archive.spaces.joint import JointSpace
     from archive.spaces.parameters import Parameters
     from archive.store.studies.creation import PARAMETERS
     from archive.trainer.recipes.suitability import check_trained
     from archive.trainer.tasks.tabular import TabularTask
+
+    if isinstance(space, JointSpace):
+        _check_read(space.parameters, task, protocol)
+        return
 
     if not isinstance(space, Parameters) or space.parameters.model is not None:
         return
@@ -361,6 +383,30 @@ def _check_trained(
         return
 
     check_trained(ProtocolName.parse(protocol.name).recipe, model=False)
+
+
+def _check_read(
+    parameters: ParameterSpace,
+    task: Task | TabularTask,
+    protocol: TrainingProtocol | TabularProtocol,
+) -> None:
+    """Refuse parameters beside networks that no training reads.
+
+    Raises:
+        UsageError: A table answers the task, or the built-in training does not read a parameter.
+    """
+    from archive.trainer.fit.hyperparameters import check_parameters
+    from archive.trainer.tasks.tabular import TabularTask
+
+    if isinstance(task, TabularTask):
+        raise UsageError(
+            f"the table of {task.name} was trained in one way: parameters beside its networks "
+            f"({', '.join(parameters.names)}) are read by nothing, leave out --parameters"
+        )
+
+    recipe = ProtocolName.parse(protocol.name).recipe or DEFAULT_RECIPE
+    if recipe == DEFAULT_RECIPE:
+        check_parameters(parameters)
 
 
 def _rungs(

@@ -320,7 +320,9 @@ def _at_incumbent(
     home = archive.connection.settings.home
     # A file may have more parameters than the study had when the configuration was evaluated.
     space = stored_spaces.of_record(request.study.space, request.study.space_config, home)
-    values = space.named(archive.architectures.get(best.architecture_key))
+    network = archive.architectures.get(best.architecture_key)
+    member = stored_spaces.member_of(space.config, network, best.hyperparameters)
+    values = space.named(member)
     again = request_of(options, study, FileAccess.of(home), values)
     return replace(again, fixed_at=f"as in the best configuration so far, {best.id}")
 

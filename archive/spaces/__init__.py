@@ -9,10 +9,11 @@ cells, and decisions for the agents that need them. `docs/extending.md` has an e
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
-from archive.errors import UsageError
+from archive.errors import SettingsError, UsageError
 from archive.registry import Registry
 from archive.spaces.base import Mutation, Space
 from archive.values import brief
@@ -20,7 +21,7 @@ from archive.values import brief
 if TYPE_CHECKING:
     from archive.parameters.parameter_space import ParameterSpace
 
-__all__ = ["Mutation", "Space", "get", "names", "of"]
+__all__ = ["Mutation", "Space", "beside", "get", "names", "of"]
 
 registry = Registry(
     "space",
@@ -50,18 +51,56 @@ def get(name: str, **config: Any) -> Space:
     Args:
         name: Its name.
         **config: Its settings by name, default: the space's. `table`, the name or path of a table
-            of such networks, restricts the space to the networks of the table.
+            of such networks, restricts the space to the networks of the table. `beside`, parameters
+            or their JSON object, puts them beside the networks (`beside`).
 
     Raises:
         UnknownNameError: No space, or no setting of the space, has this name.
         SettingsError: A setting has an invalid value, or a plug-in space cannot be loaded or made.
     """
+    parameters = config.pop("beside", None)
+    if parameters is not None:
+        return beside(get(name, **config), parameters)
+
     table = config.pop("table", None)
     if table is not None and not config:
         config = _settings_of(table)
 
     space = registry.make(name, Space, **config)  # type: ignore[type-abstract]
     return space if table is None else _within(space, table)
+
+
+def beside(
+    space: Space | str, parameters: ParameterSpace | Mapping[str, Any] | str | PathLike[str]
+) -> Space:
+    """Return the networks of a space with parameters beside them, searched together.
+
+    Args:
+        space: A space of networks, or its name.
+        parameters: The parameters (`archive.space.Space`), their JSON object, or a file of them,
+            `knobs.toml` or `knobs.py:NAME`.
+
+    Raises:
+        SettingsError: The file describes no parameters, or they do not fit the space.
+        UnknownNameError: There is no such space.
+    """
+    from archive.parameters import files
+    from archive.parameters.parameter_space import ParameterSpace
+    from archive.spaces.joint import JointSpace
+
+    networks = of(space)
+    if isinstance(parameters, str | PathLike):
+        parameters = files.load(fspath(parameters))
+    elif isinstance(parameters, Mapping):
+        parameters = ParameterSpace.from_json(parameters)
+
+    if not isinstance(parameters, ParameterSpace):
+        raise SettingsError(
+            "parameters beside a space are space.Space(...) or a file of them, got "
+            f"{brief(parameters)}"
+        )
+
+    return JointSpace(networks, parameters)
 
 
 def of(space: Space | ParameterSpace | str | PathLike[str]) -> Space:

@@ -233,14 +233,20 @@ class Space(ABC):
 
 
 def check_space(space: str, architecture: Architecture) -> None:
-    """Check that an architecture has a space's vocabulary.
+    """Check that an architecture has a space's vocabulary, and is a network alone.
 
     Raises:
-        InvalidArchitectureError: It belongs to another space.
+        InvalidArchitectureError: It belongs to another space, or has parameters beside it.
     """
     if architecture.space != space:
         raise InvalidArchitectureError(
             f"the architecture must be of space {space}, got {architecture.space}"
+        )
+
+    if architecture.configuration:
+        raise InvalidArchitectureError(
+            f"the space {space} has no parameters beside its networks, got "
+            f"{', '.join(architecture.configuration)}"
         )
 
 

@@ -94,6 +94,10 @@ class Parameters(Space):
         """The parameters as pairs, and the constraints."""
         return self.parameters.json()
 
+    def part(self, parameters: ParameterSpace) -> Parameters:
+        """Return the space of a part of the parameters' space."""
+        return Parameters(parameters)
+
     def named(self, architecture: Architecture) -> dict[str, Any]:
         """Return the values of a configuration by flat name, in the order of the space.
 
@@ -190,13 +194,13 @@ class Parameters(Space):
         """Change one parameter; those that begin to exist are drawn."""
         before = self.named(architecture)
         after = self.parameters.mutate(before, rng)
-        return Mutation(self.network_of(after), _changes(before, after))
+        return Mutation(self.network_of(after), changes(before, after))
 
     def neighbours(self, architecture: Architecture) -> Iterator[Mutation]:
         """Yield the configurations with a neighbouring value of one parameter."""
         before = self.named(architecture)
         for after in self.parameters.neighbours(before):
-            yield Mutation(self.network_of(after), _changes(before, after))
+            yield Mutation(self.network_of(after), changes(before, after))
 
     def members(self) -> Sequence[Architecture] | None:
         """Return every configuration, of at most 20,000 combinations of values."""
@@ -220,7 +224,7 @@ def part_of(
     fixed: Mapping[str, Any],
     only: Sequence[str] = (),
     base: Mapping[str, Any] = MappingProxyType({}),
-) -> Parameters:
+) -> Space:
     """Return the part of a space with some values fixed and some parameters searched.
 
     Args:
@@ -235,10 +239,12 @@ def part_of(
         UsageError: The space has no parameters, a value is outside its domain, or no configuration
             has all values.
     """
-    if not isinstance(space, Parameters):
+    from archive.spaces.joint import JointSpace
+
+    if not isinstance(space, Parameters | JointSpace):
         raise UsageError(
-            "a part of a space is searched where it consists of parameters (--space space.toml), "
-            f"got the space {space.name}"
+            "a part of a space is searched where it consists of parameters (--space space.toml) or "
+            f"has parameters beside its networks (--parameters), got the space {space.name}"
         )
 
     values = {}
@@ -247,9 +253,10 @@ def part_of(
 
     part = space.parameters.fix(values)
     if only:
-        part = part.only(only, base)
+        names = {*space.parameters.names}
+        part = part.only(only, {name: base[name] for name in base if name in names})
 
-    return Parameters(part)
+    return space.part(part)
 
 
 def _spelled(parameter: Parameter, value: Any) -> Any:
@@ -271,34 +278,41 @@ class ParameterDecisions(Decisions):
 
     Args:
         space: The space.
+
+    Attributes:
+        parameters: The parameters, one for each decision.
     """
 
     def __init__(self, space: Parameters) -> None:
         """Name the decisions as the space does."""
         super().__init__(space)
-        self._parameters = space.parameters
+        self.parameters = space.parameters.parameters
+        self._space = space.parameters
         decisions = []
-        for parameter in self._parameters.parameters:
+        for parameter in self.parameters:
             texts = tuple(map(json_text, parameter.domain.values()))
             decisions.append(Decision(parameter.name, texts, parameter.domain.ordered))
 
         self.decisions = tuple(decisions)
-        conditional = any(parameter.conditions for parameter in self._parameters.parameters)
+        conditional = any(parameter.conditions for parameter in self.parameters)
         self.roots = 1 if conditional else 0
 
     def needed(self, prefix: Sequence[int]) -> bool:
         """Return whether the conditions of the next parameter hold."""
-        parameter = self._parameters.parameters[len(prefix)]
-        return parameter.exists(self._values(prefix))
+        parameter = self.parameters[len(prefix)]
+        return parameter.exists(self.values(prefix))
 
     def encode(self, architecture: Architecture) -> Vector | None:
         """Return the positions of the values, `ABSENT` where a parameter does not exist."""
         if not self.space.contains(architecture):
             return None
 
-        values = configuration_of(architecture)
+        return self.encode_values(configuration_of(architecture))
+
+    def encode_values(self, values: Mapping[str, Any]) -> Vector:
+        """Return the positions of values by name, `ABSENT` where there is none."""
         vector = []
-        for parameter, decision in zip(self._parameters.parameters, self.decisions, strict=True):
+        for parameter, decision in zip(self.parameters, self.decisions, strict=True):
             if parameter.name in values:
                 vector.append(decision.choices.index(json_text(values[parameter.name])))
             else:
@@ -312,15 +326,16 @@ class ParameterDecisions(Decisions):
         Raises:
             InvalidArchitectureError: They do not meet the constraints.
         """
-        values = self._values(vector)
-        if not self._parameters.allows(values):
+        values = self.values(vector)
+        if not self._space.allows(values):
             raise InvalidArchitectureError("the configuration does not meet the constraints")
 
-        return network_of(self._parameters, values)
+        return network_of(self._space, values)
 
-    def _values(self, vector: Sequence[int]) -> dict[str, Any]:
+    def values(self, vector: Sequence[int]) -> dict[str, Any]:
+        """Return the values of the leading parameters by name, those that exist."""
         values: dict[str, Any] = {}
-        pairs = zip(self._parameters.parameters, vector, strict=False)
+        pairs = zip(self.parameters, vector, strict=False)
         for parameter, position in pairs:
             if position != ABSENT:
                 values[parameter.name] = parameter.domain.values()[position]
@@ -328,7 +343,7 @@ class ParameterDecisions(Decisions):
         return values
 
 
-def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
+def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the name of the modification: the first parameter whose value changed."""
     for name, value in after.items():
         if name not in before or json_text(before[name]) != json_text(value):

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from archive import named_files, spaces
+from archive.architecture.graph import Architecture
+from archive.architecture.parameter_operations import BESIDE, join
 from archive.errors import UnknownNameError
 from archive.spaces.base import Space
 from archive.spaces.tables.reader import NAMED
@@ -35,6 +37,29 @@ def of_record(name: str, config: Mapping[str, Any], home: Path | None) -> Space:
 
     check_known(name)
     return spaces.get(name, **config)
+
+
+def member_of(
+    config: Mapping[str, Any], network: Architecture, hyperparameters: Mapping[str, Any]
+) -> Architecture:
+    """Return what a stored proposal is of, as agents see it.
+
+    The network with the hyperparameters beside it in a space with parameters
+    (`archive.spaces.joint`), else the network.
+
+    Args:
+        config: Recorded settings of the space.
+        network: The network of the proposal.
+        hyperparameters: Its hyperparameters.
+    """
+    return join(network, hyperparameters) if BESIDE in config else network
+
+
+def fixed_values(space: Space) -> Mapping[str, Any]:
+    """Return the values of the parameters that a part of a space keeps; empty for a whole one."""
+    config = space.config
+    fixed: Mapping[str, Any] = config.get(BESIDE, config).get("fixed") or {}
+    return fixed
 
 
 def check_known(name: str) -> None:

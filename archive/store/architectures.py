@@ -23,7 +23,7 @@ from archive.architecture import compact
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.layer_mass import total_mass
 from archive.database.statements import lock
-from archive.errors import UnknownNameError, UsageError
+from archive.errors import InvalidArchitectureError, UnknownNameError, UsageError
 from archive.store.properties import read_column
 
 if TYPE_CHECKING:
@@ -296,8 +296,17 @@ def prepare(architectures: Iterable[Architecture]) -> None:
     """Compute canonical forms in advance, before a transaction.
 
     The transaction and the transactions that wait for it are not delayed.
+
+    Raises:
+        InvalidArchitectureError: A network has parameters beside it: they belong to a proposal.
     """
     for architecture in architectures:
+        if architecture.configuration:
+            raise InvalidArchitectureError(
+                "an archive stores a network alone, and the parameters beside it with a proposal: "
+                "give member.network"
+            )
+
         _ = architecture.canonical
 
 

@@ -86,6 +86,12 @@ if TYPE_CHECKING:
     help="Search space: a name (archive spaces), or a file of parameters: space.toml, space.py:NAME.",
 )
 @click.option(
+    "--parameters",
+    metavar="FILE",
+    help="Parameters that are searched beside the networks of the space: knobs.toml, "
+    "knobs.py:NAME.",
+)
+@click.option(
     "--fix",
     "fixed",
     metavar="NAME=VALUE",
@@ -190,6 +196,7 @@ def search(
     constraints: tuple[str, ...],
     direction: Direction | None,
     space_name: str | None,
+    parameters: str | None,
     fixed: tuple[str, ...],
     only: str | None,
     study_name: str | None,
@@ -248,6 +255,7 @@ def search(
             agent_name,
             task_name,
             space_name,
+            parameters=parameters,
             study=study_name,
             protocol=protocol_name,
             recipe=recipe,

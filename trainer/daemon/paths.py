@@ -17,9 +17,12 @@ import queue
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 from archive import rungs, runtime
+from archive.architecture.parameter_operations import BESIDE
 from archive.architecture.parameter_operations import NAME as PARAMETERS
+from archive.errors import UsageError
 from archive.files import expanded
 from archive.queue.capabilities import Capabilities
 from archive.settings import Settings
@@ -181,6 +184,7 @@ class TrainerPaths:
             weights_folder=self.weights,
             metadata={"proposal": claim.id},
             hyperparameters=claim.proposal.hyperparameters,
+            parameters=_parameters_of(claim),
             proposal=claim.id,
             run=run_of(claim),
             checkpoint_folder=self.checkpoints,
@@ -262,6 +266,21 @@ class TrainerPaths:
             return None
 
         return self._options.threads or max(1, runtime.count_cores() // slots)
+
+
+def _parameters_of(claim: Claim) -> dict[str, Any] | None:
+    """Return the parameters beside a claimed network as a tree; None in a space without such."""
+    document = claim.study.space_config.get(BESIDE)
+    if document is None:
+        return None
+
+    from archive.parameters.parameter_space import ParameterSpace
+
+    try:
+        return ParameterSpace.from_json(document).nested(claim.proposal.hyperparameters)
+    except UsageError:
+        # A later release may have stored them: the recipe gets the values by flat name.
+        return None
 
 
 class CheckpointRemoval:

@@ -1,4 +1,4 @@
-"""Hyperparameters of a proposal that override the protocol.
+"""Hyperparameters of a proposal that override the protocol: parameters beside a network.
 
 | name            | value                                                 | default        |
 |-----------------|-------------------------------------------------------|----------------|
@@ -7,12 +7,13 @@
 | `dropout`       | in [0, 1): share of a layer's inputs                  | 0              |
 | `max_norm`      | > 0: bound of the L2 norm of a unit's weights,        | no bound       |
 |                 | kept by scaling after each step                       |                |
+| `batch_size`    | whole number >= 1: largest batch                      | the protocol's |
 
 A value is a number for the whole network, or a list with one number for each layer with weights
 (decision layers included): in the order of `Architecture.canonical`, or of
 `archive.trainer.nn.base.weighted_layers` where an operation of the architecture is several layers.
 A weight that several layers share counts as one layer with the inputs of all of them. A unit
-is an output feature or channel, or an index of an embedding.
+is an output feature or channel, or an index of an embedding. `batch_size` is one number.
 
 The protocol decides everything else, and the evaluation keeps its name; the overrides are recorded
 with the proposal and in the evaluation's environment.
@@ -22,10 +23,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, cast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
 
 from archive.errors import UnknownNameError, UsageError
+
+if TYPE_CHECKING:
+    from archive.parameters.parameter_space import ParameterSpace
+    from archive.trainer.protocols.base import TrainingProtocol
 
 Value = float | tuple[float, ...] | None
 
@@ -34,7 +39,11 @@ _RANGES: dict[str, tuple[str, Callable[[float], bool]]] = {
     "weight_decay": (">= 0", lambda value: value >= 0),
     "dropout": ("in [0, 1)", lambda value: 0 <= value < 1),
     "max_norm": ("> 0", lambda value: value > 0),
+    "batch_size": ("a whole number >= 1", lambda value: value >= 1 and value == int(value)),
 }
+
+NAMES = tuple(_RANGES)
+"""Names of the parameters that the built-in training reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +54,7 @@ class Hyperparameters:
     weight_decay: Value = None
     dropout: Value = None
     max_norm: Value = None
+    batch_size: Value = None
 
     @classmethod
     def of(cls, recorded: Mapping[str, Any]) -> Hyperparameters:
@@ -54,12 +64,21 @@ class Hyperparameters:
             UnknownNameError: There is no hyperparameter of a name.
             UsageError: A value is no number, no list of numbers, or out of range.
         """
-        names = [field.name for field in fields(cls)]
         for name in recorded:
-            if name not in names:
-                raise UnknownNameError("hyperparameter", name, names)
+            if name not in NAMES:
+                raise UnknownNameError("hyperparameter", name, NAMES)
+
+        if isinstance(recorded.get("batch_size"), list | tuple):
+            raise UsageError(f"batch_size must be one number, got {recorded['batch_size']!r}")
 
         return cls(**{name: _value(name, value) for name, value in recorded.items()})
+
+    def protocol_of(self, protocol: TrainingProtocol) -> TrainingProtocol:
+        """Return a protocol with the batch size of the proposal."""
+        if self.batch_size is None:
+            return protocol
+
+        return replace(protocol, batch=int(cast(float, self.batch_size)))
 
     def of_layers(self, name: str, layers: int, default: float) -> list[float]:
         """Return one value for each layer with weights.
@@ -80,6 +99,28 @@ class Hyperparameters:
             )
 
         return list(value)
+
+
+def check_parameters(parameters: ParameterSpace) -> None:
+    """Check that the built-in training reads each parameter beside a network, and takes its values.
+
+    Raises:
+        UsageError: It does not.
+    """
+    from archive.parameters.ranges import Integer, Real
+
+    for parameter in parameters.parameters:
+        domain = parameter.domain
+        if parameter.name not in NAMES:
+            raise UsageError(
+                f"the built-in training does not read the parameter {parameter.name}, only "
+                f"{', '.join(NAMES)}: rename it, or name a recipe that reads it, --recipe NAME"
+            )
+
+        bounded = isinstance(domain, Real | Integer)
+        values = (domain.decode(0.0), domain.decode(1.0)) if bounded else domain.values()
+        for value in values:
+            Hyperparameters.of({parameter.name: value})
 
 
 def _value(name: str, value: Any) -> Value:

@@ -171,7 +171,7 @@ def _prepare(
         raise TrainingError("the network has no weights to train")
 
     network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-    protocol = trial.protocol
+    protocol = overrides.protocol_of(trial.protocol)
     total = protocol.epochs * parts["train"].steps(protocol)
     weights = weights_of(protocol, parts["train"].targets, trial.task.outputs)
     steps = Steps(network, trial.task, protocol, total, overrides, precision, trial.seed, weights)
@@ -288,7 +288,7 @@ class Training:
         self.trial = trial
         self.target = target
         self.task = trial.task
-        self.protocol = trial.protocol
+        self.protocol = steps.protocol
         self.best = BestEpoch(network, maximise=self.task.direction == "maximise")
         self._order = torch.Generator().manual_seed(trial.seed)
         self._order_before = self._order.get_state()

@@ -61,6 +61,8 @@ class TrialContext:
         protocol: Training protocol; if None, the task's default for the space.
         seed: Seed of the weights and of the order of the inputs.
         hyperparameters: Training settings of this proposal.
+        parameters: The same as a tree, in a space with groups of parameters beside its networks;
+            None for the settings as they are.
         objective: Name of the metric that is optimised; the task's if None.
         direction: Whether larger or smaller values of the objective are better; the task's if None.
         epochs: Number of reports after which to stop; None stands for the protocol's epochs.
@@ -118,6 +120,7 @@ class TrialContext:
         *,
         seed: int = 0,
         hyperparameters: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, Any] | None = None,
         objective: str | None = None,
         direction: Direction | None = None,
         epochs: int | None = None,
@@ -164,6 +167,7 @@ class TrialContext:
         self.recipe = dict(recipe or {})
         self.resumed = 0
         self.stepping = self.told_to_stop = self.overran = self.built = False
+        self._beside = self.hyperparameters if parameters is None else dict(parameters)
         self._initial = initial
         self._model = model
         self._record = dict(inherited or {})
@@ -179,10 +183,10 @@ class TrialContext:
     def parameters(self) -> dict[str, Any]:
         """The parameters of the proposal: a group is a dictionary, a repeated one a list of them.
 
-        Those of the space `parameters`, and the hyperparameters beside a network.
+        Those of the space `parameters`, or those beside a network.
         """
         if self.architecture.space != parameter_operations.NAME:
-            return dict(self.hyperparameters)
+            return dict(self._beside)
 
         return {**parameter_operations.parameters_of(self.architecture), **self.hyperparameters}
 

@@ -120,6 +120,7 @@ class _Attempt:
             spec.protocol,
             seed=spec.seed,
             hyperparameters=spec.hyperparameters,
+            parameters=spec.parameters,
             objective=spec.objective,
             direction=spec.direction,
             epochs=spec.epochs,

@@ -46,6 +46,7 @@ class TrialSpec:
         weights_folder: Location of the trained weights: a folder, or an fsspec URL.
         metadata: Saved with the weights, as JSON values.
         hyperparameters: Training settings of the proposal (`archive.trainer.fit.hyperparameters`).
+        parameters: The same as the tree that a recipe gets; None for the hyperparameters as they are.
         recipe: The recipe, found on this machine.
         model: Function that builds the network of a configuration of parameters, found on this
             machine; None for none.
@@ -86,6 +87,7 @@ class TrialSpec:
     weights_folder: Path | str
     metadata: dict[str, Any] = field(default_factory=dict)
     hyperparameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] | None = None
     recipe: RecipeSource = DEFAULT_SOURCE
     objective: str | None = None
     direction: Direction | None = None

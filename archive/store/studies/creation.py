@@ -13,6 +13,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any, LiteralString
 
 from archive import constraints, objectives
+from archive.architecture.parameter_operations import BESIDE
 from archive.database.statements import revised
 from archive.errors import SettingsError, StudyConflictError, UsageError
 from archive.store.properties import space_id, task_id, to_json
@@ -182,7 +183,7 @@ def create(tx: ManagedTransaction, study: Study) -> None:
 
 def has_grown(requested: Study, stored: Study) -> bool:
     """Return whether a study is requested with more parameters or values than it has."""
-    return stored.space == PARAMETERS and to_json(requested.space_config) != to_json(
+    return _document(stored) is not None and to_json(requested.space_config) != to_json(
         stored.space_config
     )
 
@@ -233,10 +234,18 @@ def check_same(requested: Study, stored: Study) -> None:
     if to_json(requested.space_config) == to_json(stored.space_config):
         return
 
-    if stored.space == PARAMETERS:
-        _check_growth(requested, stored)
-    else:
-        _check_same_settings(requested.name, _settings(stored), _settings(requested))
+    before = _document(stored)
+    after = _document(requested)
+    if before is not None and after is not None:
+        _check_growth(requested.name, before, after)
+
+    if stored.space != PARAMETERS:
+        old_settings = dict(_settings(stored))
+        new_settings = dict(_settings(requested))
+        if before is not None and after is not None:
+            del old_settings[BESIDE], new_settings[BESIDE]
+
+        _check_same_settings(requested.name, old_settings, new_settings)
 
 
 def _properties(study: Study) -> dict[str, Any]:
@@ -283,16 +292,28 @@ PARAMETERS = "parameters"
 """Name of the space of parameters (`archive.spaces.parameters`)."""
 
 
-def _check_growth(requested: Study, stored: Study) -> None:
+def has_parameters(study: Study, config: Mapping[str, Any]) -> bool:
+    """Return whether a study's space and settings of the same space have parameters, which may grow."""
+    return study.space == PARAMETERS or (BESIDE in study.space_config and BESIDE in config)
+
+
+def _document(study: Study) -> Mapping[str, Any] | None:
+    """Return the parameters of a study's space as a JSON object; None of a space without any."""
+    if study.space == PARAMETERS:
+        return study.space_config
+
+    return study.space_config.get(BESIDE)
+
+
+def _check_growth(name: str, stored: Mapping[str, Any], requested: Mapping[str, Any]) -> None:
     from archive.parameters.growth import check_growth
     from archive.parameters.parameter_space import ParameterSpace
 
     try:
-        before = ParameterSpace.from_json(stored.space_config)
-        check_growth(before, ParameterSpace.from_json(requested.space_config))
+        check_growth(ParameterSpace.from_json(stored), ParameterSpace.from_json(requested))
     except SettingsError as error:
         raise StudyConflictError(
-            f"study {requested.name!r} exists with other parameters: {error}; choose another name "
+            f"study {name!r} exists with other parameters: {error}; choose another name "
             "for the study"
         ) from None
 
@@ -301,6 +322,13 @@ def _check_same_settings(
     name: str, stored: Mapping[str, Any], requested: Mapping[str, Any]
 ) -> None:
     for setting in sorted(stored.keys() | requested.keys()):
+        if setting == BESIDE and (setting in stored) != (setting in requested):
+            has, got = ("no", "some") if setting in requested else ("some", "none")
+            raise StudyConflictError(
+                f"study {name!r} exists with {has} parameters beside its networks, got {got}: "
+                "choose another name for the study"
+            )
+
         old = to_json(stored[setting]) if setting in stored else "its default"
         new = to_json(requested[setting]) if setting in requested else "its default"
         if old != new:
