@@ -395,6 +395,7 @@ def _check_read(
     Raises:
         UsageError: A table answers the task, or the built-in training does not read a parameter.
     """
+    from archive.store.protocol_names import DEFAULT_RECIPE
     from archive.trainer.fit.hyperparameters import check_parameters
     from archive.trainer.tasks.tabular import TabularTask
 
