@@ -20,11 +20,12 @@ from archive.cli.render import (
     print_message,
 )
 from archive.errors import UsageError
+from archive.values import counted
 
 if TYPE_CHECKING:
     from archive.exchange.study_rows import ExportItem
 
-Format = Literal["csv", "json", "jsonl", "parquet"]
+Format = Literal["csv", "json", "jsonl", "parquet", "optuna"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class StudyExport:
     Attributes:
         study: Its name.
         file: The file.
-        format: `csv`, `json`, `jsonl` or `parquet`.
+        format: `csv`, `json`, `jsonl`, `parquet` or `optuna`.
         rows: Number of proposals in it.
         bytes: Its size.
     """
@@ -80,12 +81,12 @@ class ReportFile:
     bytes: int
 
 
-@click.command("export", short_help="Export the proposals of a study as a table.")
+@click.command("export", short_help="Export a study as a table, or as a study of Optuna.")
 @click.argument("name", metavar="STUDY", type=STUDY)
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["csv", "json", "jsonl", "parquet"]),
+    type=click.Choice(["csv", "json", "jsonl", "parquet", "optuna"]),
     show_default="the file's suffix, else csv",
     help="Format of the rows.",
 )
@@ -106,6 +107,9 @@ def export(
     CSV and parquet have a column for each metric (metric_NAME), hyperparameter
     (hyperparameter_NAME) and named decision of the space (parameter_NAME). A parquet column whose values are not all numbers, all text or all
     booleans is JSON. Parquet needs pyarrow. With --json, a description of FILE goes to stdout.
+
+    The format optuna is a study of Optuna in a SQLite file, of a study on a space of parameters:
+    `optuna.load_study(study_name=STUDY, storage="sqlite:///FILE")`. It needs the extra bench.
     """
     from archive.exchange.study_rows import rows_of
     from archive.files import write_export
@@ -113,18 +117,28 @@ def export(
     form = form or _form_of_suffix(path)
     _check(form, path, as_json)
     with open_archive(ctx) as archive:
-        rows = rows_of(archive, name)
+        if form == "optuna":
+            from archive.exchange.optuna_file import to_optuna
 
-    content = _content(rows, form)
+            content, count, left_out = to_optuna(archive, name)
+            if left_out:
+                print_message(
+                    f"{counted(left_out, 'proposal')} left out: not finished, or outside the space"
+                )
+        else:
+            rows = rows_of(archive, name)
+            count = len(rows)
+            content = _content(rows, form)
+
     if path is None:
         print_data(content.decode())
         return
 
     write_export(path, content, force=force)
     if as_json:
-        print_json(StudyExport(name, str(path), form, len(rows), len(content)))
+        print_json(StudyExport(name, str(path), form, count, len(content)))
     else:
-        print_message(f"{path}: {len(rows)} proposals, {len(content):,} bytes")
+        print_message(f"{path}: {count} proposals, {len(content):,} bytes")
 
 
 _SUFFIXES: dict[str, Format] = {
@@ -132,6 +146,7 @@ _SUFFIXES: dict[str, Format] = {
     ".json": "json",
     ".jsonl": "jsonl",
     ".parquet": "parquet",
+    ".db": "optuna",
 }
 
 
@@ -148,8 +163,8 @@ def _form_of_suffix(path: Path | None) -> Format:
 
 def _check(form: Format, path: Path | None, as_json: bool) -> None:
     """Refuse what does not go together, before the archive is opened."""
-    if path is None and form == "parquet":
-        raise UsageError("parquet is no text: name a file with -o FILE")
+    if path is None and form in ("parquet", "optuna"):
+        raise UsageError(f"{form} is no text: name a file with -o FILE")
 
     if path is None and as_json:
         raise UsageError(
@@ -161,6 +176,11 @@ def _check(form: Format, path: Path | None, as_json: bool) -> None:
         from archive.exchange.study_rows import check_parquet
 
         check_parquet()
+
+    if form == "optuna":
+        from archive.exchange.optuna_file import check_optuna
+
+        check_optuna()
 
 
 def _content(rows: Sequence[ExportItem], form: Format) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import numpy as np
@@ -12,14 +13,13 @@ from hypothesis import strategies as st
 
 from archive import agents, space
 from archive.errors import UsageError
-from archive.exchange.importers.optuna import find_space, import_study
+from archive.exchange.importers.optuna import find_space, import_study, open_study
 from archive.exchange.importers.optuna.parameters import space_of_trials
+from archive.exchange.optuna_file import to_optuna
 from archive.parameters.domains import Choice, json_text
 from archive.parameters.ranges import Integer, Real
 from archive.store.records import State, Study
 from tests.support import examples
-
-PRUNED = optuna.trial.TrialState.PRUNED
 
 
 @pytest.fixture(autouse=True)
@@ -289,3 +289,90 @@ def test_every_trial_of_any_study_fits_its_space(data):
         assert {name: json_text(value) for name, value in values.items()} == {
             name: json_text(value) for name, value in expected.items()
         }
+
+
+SEARCH = space.Space(
+    depth=space.integer(1, 4),
+    width=space.integer(8, 64, log=True),
+    rate=space.real(1e-4, 1e-1, log=True, prior=1e-3),
+    dropout=space.real(0, 0.5, step=0.1, when="depth >= 2"),
+    size=space.ordinal(["s", "m", "l"], default="m"),
+    odd=[None, True, 1, "1", [1, 2], {"a": 1}],
+    seed=3,
+    optimiser=space.group(
+        {"kind": ["sgd", "adam"], "beta": space.real(0, 1, when="kind == 'adam'")}
+    ),
+    stage=space.repeat({"op": ["conv", "skip"]}, "depth"),
+    constraints=["width * depth <= 128"],
+)
+
+
+def test_a_study_goes_to_optuna_and_back(archive, tmp_path):
+    study = agents.study(
+        archive, "ours", SEARCH, objective="loss:minimise", constraints="params<=100", seed=1
+    )
+    trials = study.ask("random", 12)
+    for number, trial in enumerate(trials[:9]):
+        study.report(trial, 1, {"loss": number / 5})
+        study.report(trial, 2, {"loss": number / 10})
+        study.tell(trial, {"loss": number / 10, "params": 96.0 + number})
+
+    study.tell(trials[9], math.nan)
+    made = to_optuna(archive, "ours")
+    assert (made.trials, made.left_out) == (10, 2)
+    path = tmp_path / "ours.db"
+    path.write_bytes(made.content)
+    loaded = open_study(f"sqlite:///{path}#ours")
+    assert loaded.metric_names == ["loss"]
+    assert loaded.best_trial.number == 0
+    assert loaded.trials[3].user_attrs == {"params": 99.0}
+    assert [trial.system_attrs["constraints"] for trial in loaded.trials[3:6]] == [
+        [-1.0], [0.0], [1.0],
+    ]  # fmt: skip
+    assert loaded.trials[9].system_attrs["fail_reason"] == "the value is nan"
+    for trial in loaded.trials:
+        # TPE and the importances of Optuna read the distributions.
+        assert trial.params.keys() == trial.distributions.keys()
+        assert ("dropout" in trial.params) == (trial.params["depth"] >= 2)
+
+    content = find_space(archive, loaded, "theirs")
+    assert content.space == SEARCH
+    assert list(content.describe()) == []
+    target = Study(
+        "theirs", "theirs", "theirs/own", "parameters", "loss", space_config=SEARCH.json()
+    )
+    counts = import_study(archive, loaded, target, content.read)
+    assert counts == {"evaluated": 9, "pruned": 0, "failed": 1, "left_out": 0}
+    ours = archive.studies.snapshot("ours").proposals
+    theirs = archive.studies.snapshot("theirs").proposals
+    for before, after in zip(ours, theirs, strict=False):
+        assert after.configuration == before.configuration
+        assert (after.state, after.value) == (before.state, before.value)
+
+    first, second = (archive.studies.evaluations(name) for name in ("ours", "theirs"))
+    assert [one.architecture.key for one in first] == [one.architecture.key for one in second]
+    assert [one.curve["loss"] for one in first] == [one.curve["loss"] for one in second]
+    config = archive.studies.get("theirs").config
+    assert config == {"optuna": "ours"}
+
+
+def test_an_imported_study_keeps_its_names_in_an_export(archive, tmp_path):
+    source = run(objective, count=12)
+    add(archive, source)
+    path = tmp_path / "mine.db"
+    path.write_bytes(to_optuna(archive, "mine").content)
+    back = open_study(f"sqlite:///{path}#mine")
+    for before, after in zip(source.trials, back.trials, strict=True):
+        params = dict(after.params)
+        assert params.pop("has_warmup", False) == ("warmup" in before.params)
+        assert params.keys() == before.params.keys()
+        assert params["learning rate"] == before.params["learning rate"]
+        assert after.value == before.value
+
+    assert find_space(archive, back, "again").space == find_space(archive, source, "mine").space
+
+
+def test_only_parameters_go_to_optuna(archive):
+    agents.study(archive, "cells", "nasbench201")
+    with pytest.raises(UsageError, match="'cells' is on the space nasbench201: export csv"):
+        to_optuna(archive, "cells")

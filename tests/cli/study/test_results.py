@@ -442,7 +442,7 @@ def test_without_pyarrow_parquet_is_one_line(user, exported, monkeypatch):
         (("study", "-o", "none/rows.csv"), "cannot write none/rows.csv"),
         (
             ("study", "-o", "rows.xml"),
-            "a file ending in .csv, .json, .jsonl, .parquet, or has a --format, got 'rows.xml'",
+            "a file ending in .csv, .json, .jsonl, .parquet, .db, or has a --format, got 'rows.xml'",
         ),
         (("study", "--format", "parquet"), "-o FILE"),
         (("study", "--json"), "-o FILE"),

@@ -67,10 +67,12 @@ class TrialSpace:
     Attributes:
         space: The space.
         names: Names of its parameters by the names in the trials.
+        inferred: Whether its conditions were read off the trials.
     """
 
     space: ParameterSpace
     names: Mapping[str, str]
+    inferred: bool = False
 
     @cached_property
     def switches(self) -> dict[str, str]:
@@ -78,7 +80,7 @@ class TrialSpace:
         switches = {}
         for parameter in self.space.parameters:
             for condition in parameter.conditions:
-                if condition.names == (condition.text,) and condition.text not in self._named:
+                if condition.names == (condition.text,):
                     switches[condition.text] = parameter.name
 
         return switches
@@ -93,10 +95,6 @@ class TrialSpace:
         """The space as agents search it."""
         return Parameters(self.space)
 
-    @cached_property
-    def _named(self) -> frozenset[str]:
-        return frozenset(self.names.values())
-
     def values(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Return the configuration of a trial's parameters, by flat name.
 
@@ -110,7 +108,8 @@ class TrialSpace:
             values[ours] = value_of(self.space[ours].domain, value)
 
         for switch, name in self.switches.items():
-            values[switch] = name in values
+            # Trials of an export have the switches too.
+            values.setdefault(switch, name in values)
 
         checked = self.space.check(self.space.supply(values))
         for name in values:
@@ -137,6 +136,10 @@ class TrialSpace:
             pairs = [f"{theirs!r} is {ours}" for ours, theirs in self.renamed.items()]
             yield f"names of parameters: {', '.join(pairs)}"
 
+        if not self.inferred:
+            return
+
+        named = set(self.names.values())
         switched = set(self.switches.values())
         conditions = []
         for parameter in self.space.parameters:
@@ -147,10 +150,12 @@ class TrialSpace:
         if conditions:
             yield f"conditions, read off the trials: {', '.join(conditions)}"
 
-        if self.switches:
+        added = [switch for switch in self.switches if switch not in named]
+        if added:
+            of_switches = [self.switches[switch] for switch in added]
             yield (
-                "no parameter explains which trials have "
-                f"{', '.join(self.switches.values())}: {', '.join(self.switches)} say it"
+                f"no parameter explains which trials have {', '.join(of_switches)}: "
+                f"{', '.join(added)} say it"
             )
 
 
@@ -285,7 +290,7 @@ class _TrialReading:
             constraints=[constraint.text for constraint in constraints],
             model=None if self.before is None else self.before.model,
         )
-        return TrialSpace(space, self.names)
+        return TrialSpace(space, self.names, inferred=True)
 
     def _switch(self) -> Declaration:
         """Return a switch; results of an earlier import do not have its parameter."""
