@@ -50,6 +50,12 @@ evaluations. It grows with the budget that is left, up to `FAILURES`: in a long 
 networks may be too large."""
 
 
+def never(snapshot: Snapshot) -> bool:
+    """Return False: the search has no rule that ends it."""
+    del snapshot
+    return False
+
+
 def run(
     archive: Archive,
     study: Study,
@@ -61,6 +67,7 @@ def run(
     retrain: bool = False,
     pause: float = PAUSE,
     wait: Callable[[float], None] = time.sleep,
+    stop: Callable[[Snapshot], bool] = never,
 ) -> Iterator[Snapshot]:
     """Search until the budget is spent or the agent has no further proposal.
 
@@ -76,6 +83,8 @@ def run(
         pause: Polling interval in seconds; one shorter than `PAUSE` grows while nothing changes. On
             an embedded server it is `PAUSE`, because results end the wait.
         wait: Replaces `time.sleep`.
+        stop: Returns whether the search should end before its budget is spent; open proposals are
+            still awaited.
 
     Yields:
         A snapshot of the study after every read. Before the last one, all pairwise distances
@@ -120,7 +129,8 @@ def run(
 
         yield snapshot
         evaluations = evaluated, counts[State.FAILED]
-        if not waiting and (evaluated >= study.budget or exhausted == evaluations):
+        stopped = evaluated < study.budget and stop(snapshot)
+        if not waiting and (evaluated >= study.budget or stopped or exhausted == evaluations):
             if snapshot.whole:
                 return
 
@@ -131,7 +141,7 @@ def run(
         limit.check(snapshot)
         count = min(batch - waiting, study.budget - evaluated - waiting)
         proposed = None
-        if count > 0 and exhausted != evaluations:
+        if count > 0 and not stopped and exhausted != evaluations:
             proposed = searcher.propose(
                 study, agent, agent_id, count, retrain=retrain, distance_sync=distance_sync
             )

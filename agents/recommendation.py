@@ -274,11 +274,7 @@ def of_study(
         constraints. None where the results have no noise, which makes the values themselves the
         best estimates, or where the space of the study is not installed.
     """
-    evaluations = archive.studies.history(study.name)
-    evaluated, _ = split(evaluations, study)
-    observations = [
-        observation(evaluation, evaluation.score) for evaluation in filter(_is_whole, evaluated)
-    ]
+    observations, own_keys = observations_of(archive.studies.history(study.name), study)
     if not is_noisy(observations):
         return None
 
@@ -290,6 +286,28 @@ def of_study(
         unknown(error)
         return None
 
+    file = EstimatesFile(archive.connection.settings.home, study.name, study.objective)
+    recommended = recommend(space, observations, own_keys, file)
+    return recommended if recommended.ranked else None
+
+
+def observations_of(
+    evaluations: Sequence[Evaluation], study: Study
+) -> tuple[list[Observation], set[str]]:
+    """Return the whole trainings of a study and of its sources of the same task.
+
+    Args:
+        evaluations: The history of the study.
+        study: The study.
+
+    Returns:
+        The observations, and the functional keys of the networks that have a whole training in the
+        study and meet its constraints.
+    """
+    evaluated, _ = split(evaluations, study)
+    observations = [
+        observation(evaluation, evaluation.score) for evaluation in filter(_is_whole, evaluated)
+    ]
     # Chosen from all evaluations: the observations lack the study's copies of its sources' results.
     own_keys = set()
     for evaluation in evaluations:
@@ -298,9 +316,7 @@ def of_study(
             if not violation(study.constraints, quantities):
                 own_keys.add(evaluation.architecture.functional_key)
 
-    file = EstimatesFile(archive.connection.settings.home, study.name, study.objective)
-    recommended = recommend(space, observations, own_keys, file)
-    return recommended if recommended.ranked else None
+    return observations, own_keys
 
 
 def _is_whole(evaluation: Evaluation) -> bool:
@@ -317,11 +333,11 @@ def _estimates(
     if isinstance(space, Parameters):
         from archive.agents.configurations.search import estimate
 
-        observations = list(chain.from_iterable(_most_of(groups, means)))
+        observations = list(chain.from_iterable(most_of(groups, means)))
         estimated = estimate(space, observations, [group[0].architecture for group in candidates])
         return None if estimated is None else Estimates(*estimated)
 
-    fitted = _fit(space, groups, means)
+    fitted = fit_networks(space, list(chain.from_iterable(most_of(groups, means))))
     if fitted is None:
         return None
 
@@ -331,7 +347,7 @@ def _estimates(
     return Estimates(posterior.mean, posterior.std, _noise(fitted))
 
 
-def _most_of(
+def most_of(
     groups: Sequence[Sequence[Observation]], means: Array
 ) -> Iterator[Sequence[Observation]]:
     """Yield the evaluations of at most `MOST` networks, in their order."""
@@ -348,9 +364,16 @@ def _scores(observations: Sequence[Observation]) -> list[float]:
     return [observation.score for observation in observations]
 
 
-def _fit(
-    space: Space, groups: Sequence[Sequence[Observation]], means: Array
+def fit_networks(
+    space: Space, observations: Sequence[Observation], *, noisy: bool = True
 ) -> FittedStackedGP | None:
+    """Return the stacked model of networks; None where it cannot be fitted.
+
+    Args:
+        space: The space of the networks.
+        observations: Evaluations of at least one network.
+        noisy: Whether evaluations have noise.
+    """
     # The models take a second to import, which a study without noise, or with kept estimates, need
     # not wait for.
     from archive.agents.bayesopt.portfolio_members import (
@@ -359,12 +382,18 @@ def _fit(
         is_cheap,
         member_model,
     )
-    from archive.agents.surrogates.outcome_transforms import CompressBelowMedian
+    from archive.agents.surrogates.outcome_transforms import (
+        CompressBelowMedian,
+        LogRegret,
+        OutcomeTransform,
+    )
     from archive.agents.surrogates.stacking import StackedGP
 
-    fitted_to = list(chain.from_iterable(_most_of(groups, means)))
-    nugget = has_replicates(fitted_to)
-    transform = CompressBelowMedian(noise_of_scores=True)
+    nugget = noisy and has_replicates(observations)
+    transform: OutcomeTransform = CompressBelowMedian(noise_of_scores=True)
+    if not noisy:
+        transform = LogRegret()
+
     members = []
     for name in defaults(space):
         if not is_cheap(name, space):
@@ -374,13 +403,15 @@ def _fit(
         if nugget:
             members.append(model.noisy_surrogate(transform))
         else:
-            members.append(model.surrogate(transform, NOISE_PRIOR))
+            members.append(model.surrogate(transform, NOISE_PRIOR if noisy else None))
 
     stacked = StackedGP(members)
-    scores = np.array(_scores(fitted_to), np.float64)
+    scores = np.array(_scores(observations), np.float64)
     try:
         return stacked.fit(
-            [seen.architecture.functional for seen in fitted_to], scores, np.random.default_rng(0)
+            [seen.architecture.functional for seen in observations],
+            scores,
+            np.random.default_rng(0),
         )
     except NumericalError:
         return None

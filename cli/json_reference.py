@@ -126,6 +126,7 @@ _COMMANDS: dict[str, tuple[type | str, ...]] = {
     "study export": ("archive.cli.study.export:StudyExport",),
     "study export --format json": (ExportDocument,),
     "study export --format jsonl": (ExportLine,),
+    "study gain": ("archive.searches.prospects:ProspectReport",),
     "study importance": ("archive.plots.data.importance:ImportanceReport",),
     "study plot": ("archive.cli.study.export:PlotFile",),
     "report": ("archive.cli.study.export:ReportFile",),

@@ -108,6 +108,15 @@ class FittedCodeProcess:
         variances = 1.0 + alpha - np.square(half).sum(axis=0)
         return cross.T @ self.weights, np.maximum(variances, 1e-12)
 
+    def joint(self, codes: Array) -> tuple[Array, Array]:
+        """Return means, (m,), and covariances, (m, m), of the noise-free values of (m, D) codes."""
+        alpha = float(np.exp(self.phi[-2]))
+        embedded = self.embedding.embed(self.phi[:-2], codes)
+        cross = 1.0 + _matern(_squares(self.embedded, embedded), alpha)
+        half = solve_triangular(self.factor, cross, lower=True, check_finite=False)
+        covariance: Array = 1.0 + _matern(_squares(embedded, embedded), alpha) - half.T @ half
+        return cross.T @ self.weights, covariance
+
     def loo_log_densities(self) -> Array:
         """Return the log density of each value given the others: (u,) float64."""
         inverse, _ = lapack.dpotri(self.factor, lower=1)

@@ -72,6 +72,7 @@ def search(
     rungs: str | int | Sequence[int] | None = None,
     reduction: int | None = None,
     retrain: bool = False,
+    stop_when: str | None = None,
     archive: Archive | None = None,
     settings: Settings | None = None,
     progress: Listener = ignore,
@@ -121,6 +122,9 @@ def search(
             continue.
         reduction: At each rung, one of so many trainings continues; 3 by default.
         retrain: Whether networks are trained again that another study has evaluated.
+        stop_when: Rule that ends the search before its budget is spent: `"gain<0.001"` or
+            `"gain<noise"`, of the gain that further evaluations would bring
+            (`archive.searches.prospects`).
         archive: An open archive; it stays open. By default one is opened, and closed at the end.
         settings: Settings of the archive to open; from `config.toml` and the environment by
             default.
@@ -174,6 +178,7 @@ def search(
         proxies=proxies,
         retrain=retrain,
         archive_command=archive_command,
+        stop_when=stop_when,
     )
     return Search(options, run, progress).result(archive, settings)
 
@@ -277,6 +282,7 @@ class SearchResult:
         failed: Proposals without a result.
         budget: Most evaluations; 1000000 or more stands for no limit.
         exhausted: Whether there is nothing left to evaluate.
+        stopped: Why the search ended by its rule before its budget was spent; null where it did not.
         warm_started_from: Names of the sources.
         server: Where the archive is.
         best: The architecture of the best single value that meets the constraints; null where no
@@ -302,6 +308,7 @@ class SearchResult:
     failed: int
     budget: int
     exhausted: bool
+    stopped: str | None
     warm_started_from: list[str]
     server: str
     best: IncumbentItem | None
@@ -371,7 +378,12 @@ def nothing_left(
 
 
 def outcome(
-    archive: Archive, last: Snapshot, agent: str, task: Task | TabularTask, exhausted: str | None
+    archive: Archive,
+    last: Snapshot,
+    agent: str,
+    task: Task | TabularTask,
+    exhausted: str | None,
+    stopped: str | None = None,
 ) -> SearchResult:
     """Return the result of a search.
 
@@ -381,6 +393,7 @@ def outcome(
         agent: Name of the search agent.
         task: Task of the study.
         exhausted: Why nothing is left to evaluate; None where something may be.
+        stopped: Why the search ended by its rule; None where it did not.
     """
     from archive.agents.initial_design import gain
     from archive.store.records import State
@@ -402,6 +415,7 @@ def outcome(
         failed=last.counts[State.FAILED],
         budget=study.budget,
         exhausted=exhausted is not None,
+        stopped=stopped,
         warm_started_from=list(archive.studies.sources(study.name)),
         server=place(archive),
         best=None if best is None else _find_incumbent(archive, last, best, task),

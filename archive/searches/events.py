@@ -109,10 +109,12 @@ class SearchEnded:
     Attributes:
         snapshot: The study.
         exhausted: Why a larger budget would find nothing more; None where it may.
+        stopped: Why the search ended by its rule before its budget was spent; else None.
     """
 
     snapshot: Snapshot
     exhausted: str | None
+    stopped: str | None = None
 
 
 SearchEvent = StudyOpened | NothingToDo | Notice | SearchProgress | Stopping | SearchEnded

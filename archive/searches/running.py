@@ -28,6 +28,7 @@ from archive.searches.events import (
     StudyOpened,
     WarmSource,
 )
+from archive.searches.prospects import StopJudge, StopRule, check_single
 from archive.searches.request import SearchOptions, SearchRequest, request_of
 from archive.store.protocol_names import DEFAULT_RECIPE
 from archive.values import check_whole
@@ -70,6 +71,7 @@ class RunOptions:
         retrain: Whether networks are trained again that another study has evaluated.
         archive_command: How messages call the command line, with the options that lead to the
             archive.
+        stop_when: Rule that ends the search before its budget is spent (`StopRule`); None for none.
     """
 
     budget: int | None = None
@@ -85,6 +87,7 @@ class RunOptions:
     proxies: int | None = None
     retrain: bool = False
     archive_command: str = "archive"
+    stop_when: str | None = None
 
 
 @dataclass(frozen=True)
@@ -133,6 +136,9 @@ class Search:
             return self._search(opened, launcher, request)
 
     def _check_numbers(self) -> None:
+        if self.run.stop_when is not None:
+            StopRule.parse(self.run.stop_when)
+
         check_whole("trainers", self.run.trainers)
         if check_whole("devices_per_trial", self.run.devices_per_trial) < 1:
             raise UsageError("devices_per_trial must be at least 1, got 0")
@@ -167,6 +173,7 @@ class Search:
         if self.options.only:
             request = _at_incumbent(archive, self.options, request)
 
+        judge = self._judge(archive, request)
         more = _has_more(archive, request.study.name, budget)
         study = open_study_of(
             archive,
@@ -184,14 +191,30 @@ class Search:
             last = archive.studies.snapshot(study.name)
             self.notify(NothingToDo(study, count_evaluated(last.counts), budget))
         else:
-            last = self._run(archive, study, request, launcher)
+            last = self._run(archive, study, request, launcher, judge)
 
-        reason = nothing_left(archive, last, request.agent, searched=not more)
-        self.notify(SearchEnded(last, reason))
-        return outcome(archive, last, str(request.study.config["agent"]), request.task, reason)
+        stopped = None if judge is None else judge.reason
+        searched = not more and stopped is None
+        reason = nothing_left(archive, last, request.agent, searched=searched)
+        self.notify(SearchEnded(last, reason, stopped))
+        agent = str(request.study.config["agent"])
+        return outcome(archive, last, agent, request.task, reason, stopped)
+
+    def _judge(self, archive: Archive, request: SearchRequest) -> StopJudge | None:
+        """Return the judge of the rule of the search; None without a rule."""
+        if self.run.stop_when is None:
+            return None
+
+        check_single(request.study)
+        return StopJudge(StopRule.parse(self.run.stop_when), archive, request.agent.space)
 
     def _run(
-        self, archive: Archive, study: Study, request: SearchRequest, launcher: Launcher
+        self,
+        archive: Archive,
+        study: Study,
+        request: SearchRequest,
+        launcher: Launcher,
+        judge: StopJudge | None,
     ) -> Snapshot:
         """Run the agent with its trainers to the end, and return the last snapshot of the study.
 
@@ -248,6 +271,7 @@ class Search:
                 # it is stored.
                 pause=TABLE_PAUSE if isinstance(request.protocol, TabularProtocol) else loop.PAUSE,
                 wait=interruption.wait,
+                stop=judge or loop.never,
             )
             for snapshot in check_reports(snapshots, request.costs):
                 interruption.check()

@@ -179,6 +179,12 @@ if TYPE_CHECKING:
     help="At each rung, one of N trainings continues.",
 )
 @click.option(
+    "--stop-when",
+    metavar="'gain<NUMBER'|'gain<noise'",
+    help="Stop before the budget is spent, when searching on would gain less: than a number in the "
+    "objective's unit, or than the noise of an evaluation.",
+)
+@click.option(
     "--retrain",
     is_flag=True,
     help="Retrain architectures that another study has already evaluated.",
@@ -212,6 +218,7 @@ def search(
     seed: int | None,
     rungs: str | None,
     reduction: int | None,
+    stop_when: str | None,
     retrain: bool,
     as_json: bool,
     **limits: Any,
@@ -240,6 +247,10 @@ def search(
     costs do not meet them is never proposed. Metrics that a training measures are modelled:
     proposals maximise the acquisition times the probability that all bounds are met. Quote the
     text, since < and > redirect in a shell.
+
+    With --stop-when, a model of the results, whatever the agent is, judges after each tenth more
+    results. The search ends when the gain is less with 97.5 % probability, twice in a row; open
+    trainings are awaited. archive study gain shows the same estimate.
     """
     from archive.cli.search.live import SearchView
     from archive.searches.call import search as run_search
@@ -277,6 +288,7 @@ def search(
             rungs=rungs,
             reduction=reduction,
             retrain=retrain,
+            stop_when=stop_when,
             settings=load(**settings_of(ctx)),
             progress=view.show,
             archive_command=archive_command(ctx),
@@ -434,7 +446,8 @@ def longer_search(ctx: click.Context, result: SearchResult, study: Study) -> str
     if result.agent != agent_of(study):
         parts += ["--agent", shlex.quote(result.agent)]
 
-    return _command(" ".join(parts), ctx, PASSING)
+    passing = PASSING if result.stopped else (*PASSING, "stop_when")
+    return _command(" ".join(parts), ctx, passing)
 
 
 def archive_command(ctx: click.Context) -> str:

@@ -331,8 +331,9 @@ class SearchView:
                 print_message("stopping: trainers return unfinished proposals …")
             case SearchEnded():
                 self.__exit__(None, None, None)
-                if event.exhausted is not None:
-                    print_message(event.exhausted)
+                for reason in (event.stopped, event.exhausted):
+                    if reason is not None:
+                        print_message(reason)
 
 
 def _print_opened(event: StudyOpened) -> None:

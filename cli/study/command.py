@@ -125,6 +125,7 @@ class StudyDocument(StudyItem):
     modules={
         "best": "archive.cli.study.best",
         "export": "archive.cli.study.export",
+        "gain": "archive.cli.study.gain",
         "importance": "archive.cli.study.importance",
         "log": "archive.cli.study.log",
         "plot": "archive.cli.study.export",

@@ -18,7 +18,8 @@ from archive.cli.render import (
 )
 
 if TYPE_CHECKING:
-    from archive.plots.data.importance import ImportanceReport, ImportanceShare
+    from archive.plots.anova.forest import ImportanceShare
+    from archive.plots.data.importance import ImportanceReport
 
 PAIRS = 5
 """Pairs that are shown by default."""

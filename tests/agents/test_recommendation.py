@@ -160,9 +160,9 @@ def test_replicates_tell_noise_from_what_networks_differ_for_good():
 def fits(monkeypatch):
     """Names of the calls that fitted a model."""
     calls = []
-    fit = recommendation._fit
+    fit = recommendation.fit_networks
     monkeypatch.setattr(
-        recommendation, "_fit", lambda *arguments: calls.append("fit") or fit(*arguments)
+        recommendation, "fit_networks", lambda *arguments: calls.append("fit") or fit(*arguments)
     )
     return calls
 

@@ -15,7 +15,7 @@ from typing import final
 
 import numpy as np
 
-from archive.plots.anova.measures import Measure
+from archive.plots.anova.measures import CodeMeasure
 from archive.plots.anova.trees import TreeBoxes, spread
 from archive.plots.data.results import Floats
 
@@ -25,25 +25,25 @@ LEAST_LEAF = 3
 MOST_RESULTS = 2000
 """Most results that trees are fitted to, drawn at random."""
 _SHARE = 5 / 6
-"""Share of the inputs that a split may use, as in SMAC (Hutter et al., 2011)."""
+"""ImportanceShare of the inputs that a split may use, as in SMAC (Hutter et al., 2011)."""
 
 
 @dataclass(frozen=True)
-class Share:
+class ImportanceShare:
     """A share with its interval.
 
     Attributes:
-        mean: Mean over the trees, or the estimate from all results.
-        low: Lower end of the central 95 % of repeated estimates.
+        share: The estimate, in [0, 1].
+        low: Lower end of its 95 % interval, over bootstrap samples of the results.
         high: Upper end.
     """
 
-    mean: float
+    share: float
     low: float
     high: float
 
     @classmethod
-    def of_repeats(cls, repeats: Floats, mean: float | None = None) -> Share:
+    def of_repeats(cls, repeats: Floats, mean: float | None = None) -> ImportanceShare:
         """Return the share of (T,) repeated estimates."""
         middle = float(repeats.mean()) if mean is None else mean
         low, high = np.quantile(repeats, [0.025, 0.975]).tolist()
@@ -57,7 +57,7 @@ class AnovaForest:
 
     Attributes:
         boxes: The trees that are not constant; none where the values have no structure.
-        explained: Share of the variance of the values that trees predict of results that they have
+        explained: ImportanceShare of the variance of the values that trees predict of results that they have
             not seen, at most 1; 0 or less where they predict nothing.
     """
 
@@ -68,16 +68,16 @@ class AnovaForest:
     def _variances(self) -> Floats:
         return np.array([boxes.variance for boxes in self.boxes])
 
-    def main(self, column: int) -> Share:
+    def main(self, column: int) -> ImportanceShare:
         """Return the share of a column alone, V_d / V."""
         parts = np.array([boxes.main(column) for boxes in self.boxes])
-        return Share.of_repeats(parts / self._variances)
+        return ImportanceShare.of_repeats(parts / self._variances)
 
-    def pair(self, first: int, second: int) -> Share:
+    def pair(self, first: int, second: int) -> ImportanceShare:
         """Return the share that two columns have together beyond each alone, V_de / V."""
         parts = np.array([boxes.pair(first, second) for boxes in self.boxes])
         # Rounding makes an absent interaction slightly negative.
-        return Share.of_repeats(np.maximum(parts / self._variances, 0.0))
+        return ImportanceShare.of_repeats(np.maximum(parts / self._variances, 0.0))
 
     def marginals(self, column: int, codes: Floats) -> Floats:
         """Return the mean prediction of each tree at (m,) codes of a column: (T, m) float64."""
@@ -93,7 +93,12 @@ class AnovaForest:
 
 
 def grow(
-    codes: Floats, values: Floats, measures: Sequence[Measure], *, trees: int = TREES, seed: int = 0
+    codes: Floats,
+    values: Floats,
+    measures: Sequence[CodeMeasure],
+    *,
+    trees: int = TREES,
+    seed: int = 0,
 ) -> AnovaForest:
     """Fit trees to results.
 
@@ -134,7 +139,7 @@ def grow(
     return AnovaForest(tuple(boxes), _explained(values, sums, votes))
 
 
-def _supply(codes: Floats, measures: Sequence[Measure], rng: np.random.Generator) -> Floats:
+def _supply(codes: Floats, measures: Sequence[CodeMeasure], rng: np.random.Generator) -> Floats:
     """Return codes with random ones in place of NaN."""
     supplied = codes.copy()
     for column, measure in enumerate(measures):

@@ -13,7 +13,7 @@ MOST_LEVELS = 10_000
 
 
 @dataclass(frozen=True)
-class Measure:
+class CodeMeasure:
     """The uniform distribution of the codes of one column.
 
     Attributes:
@@ -31,7 +31,7 @@ class Measure:
     high: float = 1.0
     allowed: tuple[int, ...] | None = None
 
-    def restrict(self, codes: Floats) -> Measure:
+    def restrict(self, codes: Floats) -> CodeMeasure:
         """Return the distribution on the range, or on the options, of (n,) codes without NaN."""
         if self.options:
             return replace(self, allowed=tuple(np.unique(codes).astype(int).tolist()))

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from archive.plots.anova.measures import Measure
+from archive.plots.anova.measures import CodeMeasure
 from archive.plots.data.results import Floats
 
 BEST = 0.1
@@ -41,7 +41,7 @@ _NARROWEST = 0.5 / 1.64
 
 
 def importances(
-    codes: Floats, scores: Floats, measures: Sequence[Measure], rng: np.random.Generator
+    codes: Floats, scores: Floats, measures: Sequence[CodeMeasure], rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
     """Return I of each column, of all results and of bootstrap samples.
 
@@ -82,18 +82,18 @@ def importances(
     return whole, repeated
 
 
-def _count_cells(measure: Measure) -> int:
+def _count_cells(measure: CodeMeasure) -> int:
     return measure.options or min(measure.levels or STEPS, STEPS)
 
 
-def _indicators(codes: Floats, measure: Measure, cells: int) -> Floats:
+def _indicators(codes: Floats, measure: CodeMeasure, cells: int) -> Floats:
     """Return the cell of each code: (n, cells) float64 of 0 and 1."""
     positions = codes if measure.options else np.rint(codes * (cells - 1))
     marks: Floats = (positions[:, None] == np.arange(cells)).astype(np.float64)
     return marks
 
 
-def _kernel(counts: Floats, measure: Measure) -> Floats:
+def _kernel(counts: Floats, measure: CodeMeasure) -> Floats:
     """Return the density that a result of each cell contributes: (k, k) float64."""
     cells = len(counts)
     if measure.options or cells == 1:

@@ -28,13 +28,13 @@ from typing import Any
 
 import numpy as np
 
-from archive.plots.anova.measures import Measure
+from archive.plots.anova.measures import CodeMeasure
 from archive.plots.data.results import Booleans, Floats
 
 NO_CUTS: Floats = np.empty(0)
 
 
-def spread(codes: Floats, measures: Sequence[Measure]) -> Any:
+def spread(codes: Floats, measures: Sequence[CodeMeasure]) -> Any:
     """Return the inputs of a tree: (n, q) float32, a column for each option.
 
     Args:
@@ -70,7 +70,7 @@ class TreeBoxes:
     mean: float
 
     @classmethod
-    def of_tree(cls, tree: Any, measures: Sequence[Measure]) -> TreeBoxes:
+    def of_tree(cls, tree: Any, measures: Sequence[CodeMeasure]) -> TreeBoxes:
         """Return the boxes of a tree of scikit-learn, fitted to `spread` inputs.
 
         Args:
@@ -135,7 +135,7 @@ class TreeBoxes:
         return codes.astype(int)
 
 
-def _read_cuts(tree: Any, measures: Sequence[Measure]) -> list[Floats]:
+def _read_cuts(tree: Any, measures: Sequence[CodeMeasure]) -> list[Floats]:
     """Return the ascending cuts of each column; none of options."""
     cuts = []
     begin = 0
@@ -151,7 +151,7 @@ def _read_cuts(tree: Any, measures: Sequence[Measure]) -> list[Floats]:
 
 
 def _read_masks(
-    tree: Any, measures: Sequence[Measure], cuts: Sequence[Floats], chances: Sequence[Floats]
+    tree: Any, measures: Sequence[CodeMeasure], cuts: Sequence[Floats], chances: Sequence[Floats]
 ) -> list[Floats]:
     """Return M_d of each column, (L, A_d) float64; the leaves in the order of the tree's nodes."""
     ends = np.cumsum([len(chance) for chance in chances]).tolist()

@@ -23,7 +23,7 @@ from archive import spaces
 from archive.architecture import compact
 from archive.errors import ArchiveError, UnknownNameError, UsageError
 from archive.parameters.domains import json_text
-from archive.plots.anova.measures import MOST_LEVELS, Measure
+from archive.plots.anova.measures import MOST_LEVELS, CodeMeasure
 from archive.plots.data.curves import evenly
 from archive.plots.data.hyperparameters import (
     LABELS,
@@ -76,7 +76,7 @@ class SearchedColumn:
     name: str
     kind: AxisKind
     codes: Floats
-    measure: Measure
+    measure: CodeMeasure
     scaling: Scaling
     ticks: Ticks
 
@@ -101,7 +101,7 @@ class SearchedColumn:
 
 
 @dataclass(frozen=True, eq=False)
-class ResultTable:
+class ColumnTable:
     """Results of one study with their columns.
 
     Attributes:
@@ -135,7 +135,7 @@ class ResultTable:
         return names.index(name)
 
 
-def read_table(archive: Archive, study: str) -> ResultTable:
+def read_table(archive: Archive, study: str) -> ColumnTable:
     """Return the whole, finite results of a study with their columns.
 
     Results that do not meet the constraints of the study are included: their values are measured as
@@ -183,7 +183,7 @@ def read_table(archive: Archive, study: str) -> ResultTable:
         raise UsageError(_explain_nothing(results.study, space, bool(columns)))
 
     kept = results.at(np.flatnonzero(rows))
-    return ResultTable(
+    return ColumnTable(
         study,
         results.study.objective,
         results.study.direction,
@@ -274,7 +274,9 @@ def _parameter_column(parameter: Parameter, codes: Floats) -> SearchedColumn:
         scaling = "categories"
 
     ticks = tuple((place, word) for word, place in marks.items())
-    return SearchedColumn(parameter.name, "decision", codes, Measure(levels=levels), scaling, ticks)
+    return SearchedColumn(
+        parameter.name, "decision", codes, CodeMeasure(levels=levels), scaling, ticks
+    )
 
 
 def _tick_places(levels: int) -> list[float]:
@@ -291,7 +293,7 @@ def _option_column(
     last = max(1, len(labels) - 1)
     shown = evenly(len(labels), LABELS).tolist()
     ticks = tuple((position / last, labels[position]) for position in shown)
-    measure = Measure(options=len(labels))
+    measure = CodeMeasure(options=len(labels))
     return SearchedColumn(name, kind, codes, measure, "categories", ticks)
 
 
@@ -316,7 +318,7 @@ def _decision_columns(results: RecordedResults, decisions: Decisions) -> Iterato
         column = _option_column(decision.name, codes[:, position], decision.choices)
         if decision.ordered:
             last = max(1, len(decision.choices) - 1)
-            measure = Measure(levels=len(decision.choices))
+            measure = CodeMeasure(levels=len(decision.choices))
             column = replace(column, codes=column.codes / last, measure=measure)
 
         yield column
@@ -337,7 +339,7 @@ def _hyperparameter_columns(results: RecordedResults) -> Iterator[SearchedColumn
             yield _option_column(name, codes, words, "hyperparameter")
         else:
             yield SearchedColumn(
-                name, "hyperparameter", drawn.places, Measure(), drawn.scaling, drawn.ticks
+                name, "hyperparameter", drawn.places, CodeMeasure(), drawn.scaling, drawn.ticks
             )
 
 

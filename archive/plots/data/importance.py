@@ -25,9 +25,9 @@ import numpy as np
 from archive.errors import UsageError
 from archive.objectives import sign
 from archive.plots.anova import forest, ped_anova
-from archive.plots.anova.forest import AnovaForest, Share
-from archive.plots.anova.measures import Measure
-from archive.plots.data.columns import LEAST, ResultTable, read_table
+from archive.plots.anova.forest import AnovaForest, ImportanceShare
+from archive.plots.anova.measures import CodeMeasure
+from archive.plots.data.columns import LEAST, ColumnTable, read_table
 from archive.plots.data.results import Booleans, Floats
 
 if TYPE_CHECKING:
@@ -35,26 +35,6 @@ if TYPE_CHECKING:
 
 MOST_PAIRED = 8
 """Most columns of a set of results that are paired: those with the largest shares."""
-
-
-@dataclass(frozen=True)
-class ImportanceShare:
-    """A share with its interval.
-
-    Attributes:
-        share: The estimate, in [0, 1].
-        low: Lower end of its 95 % interval, over bootstrap samples of the results.
-        high: Upper end.
-    """
-
-    share: float
-    low: float
-    high: float
-
-    @classmethod
-    def of_share(cls, share: Share) -> ImportanceShare:
-        """Return a share of a forest."""
-        return cls(share.mean, share.low, share.high)
 
 
 @dataclass(frozen=True)
@@ -66,8 +46,8 @@ class ColumnImportance:
         kind: What the name belongs to.
         results: Number of results in which it exists; a conditional parameter is analysed among
             these.
-        variance: Share of the variance that it explains alone; null with fewer than ten results.
-        near_best: Share in telling the best tenth of the results from the others; null with fewer
+        variance: ImportanceShare of the variance that it explains alone; null with fewer than ten results.
+        near_best: ImportanceShare in telling the best tenth of the results from the others; null with fewer
             than 20 results.
     """
 
@@ -86,7 +66,7 @@ class PairImportance:
         first: Name of a column.
         second: Name of another one.
         results: Number of results in which both exist.
-        variance: Share of the variance that they explain together, beyond the shares of each alone.
+        variance: ImportanceShare of the variance that they explain together, beyond the shares of each alone.
     """
 
     first: str
@@ -104,7 +84,7 @@ class ImportanceReport:
         objective: Name of the metric.
         direction: Whether larger or smaller values are better.
         results: Number of results.
-        explained: Share of the variance that the forest predicts of results that it has not seen;
+        explained: ImportanceShare of the variance that the forest predicts of results that it has not seen;
             at 0 or below, the shares of the variance mean nothing.
         parameters: The columns, the largest share of the variance first.
         pairs: Pairs of columns, the largest share first; of each set of results those of its eight
@@ -152,14 +132,14 @@ class ActiveSet:
     columns: tuple[int, ...]
     everywhere: tuple[int, ...]
     own: tuple[int, ...]
-    measures: tuple[Measure, ...]
+    measures: tuple[CodeMeasure, ...]
     forest: AnovaForest
 
-    def main(self, column: int) -> Share:
+    def main(self, column: int) -> ImportanceShare:
         """Return the share of a column, by its position in the table."""
         return self.forest.main(self.columns.index(column))
 
-    def pair(self, first: int, second: int) -> Share:
+    def pair(self, first: int, second: int) -> ImportanceShare:
         """Return the share of two columns together."""
         return self.forest.pair(self.columns.index(first), self.columns.index(second))
 
@@ -176,7 +156,7 @@ class Analysis:
         UsageError: All results have one value.
     """
 
-    def __init__(self, table: ResultTable, *, seed: int = 0, trees: int = forest.TREES) -> None:
+    def __init__(self, table: ColumnTable, *, seed: int = 0, trees: int = forest.TREES) -> None:
         """Check the values."""
         self.table = table
         self._seed = seed
@@ -194,7 +174,7 @@ class Analysis:
         for active in self.sets:
             if active.forest.boxes:
                 for column in active.own:
-                    variances[column] = ImportanceShare.of_share(active.main(column))
+                    variances[column] = active.main(column)
 
                 pairs += self._pairs(active)
 
@@ -285,7 +265,7 @@ class Analysis:
 
     def _pairs(self, active: ActiveSet) -> list[PairImportance]:
         """Return the pairs of the most important columns, at least one of them of this set."""
-        ranked = sorted(active.everywhere, key=lambda column: -active.main(column).mean)
+        ranked = sorted(active.everywhere, key=lambda column: -active.main(column).share)
         pairs = []
         for first, second in combinations(ranked[:MOST_PAIRED], 2):
             if first in active.own or second in active.own:
@@ -294,7 +274,7 @@ class Analysis:
                         self.table.columns[first].name,
                         self.table.columns[second].name,
                         int(active.rows.sum()),
-                        ImportanceShare.of_share(active.pair(first, second)),
+                        active.pair(first, second),
                     )
                 )
 
@@ -326,7 +306,6 @@ class Analysis:
         sums = np.sum(list(repeated.values()), axis=0)
         shares = {}
         for column, mean in whole.items():
-            share = Share.of_repeats(repeated[column] / sums, mean / total)
-            shares[column] = ImportanceShare.of_share(share)
+            shares[column] = ImportanceShare.of_repeats(repeated[column] / sums, mean / total)
 
         return shares

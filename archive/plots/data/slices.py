@@ -272,7 +272,7 @@ def _share(active: ActiveSet | None, position: int) -> float | None:
     if active is None or not active.forest.boxes or position not in active.columns:
         return None
 
-    return active.main(position).mean
+    return active.main(position).share
 
 
 def _ranks(values: Floats) -> Floats:

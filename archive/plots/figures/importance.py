@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from archive.plots.anova.forest import ImportanceShare
 from archive.plots.data import importance as importance_data
-from archive.plots.data.importance import ImportanceReport, ImportanceShare
+from archive.plots.data.importance import ImportanceReport
 from archive.plots.figures import style
 
 if TYPE_CHECKING:

@@ -9,10 +9,15 @@ import pytest
 from sklearn.tree import DecisionTreeRegressor
 
 from archive.plots.anova import forest
-from archive.plots.anova.measures import Measure
+from archive.plots.anova.measures import CodeMeasure
 from archive.plots.anova.trees import TreeBoxes, spread
 
-MEASURES = (Measure(levels=4), Measure(options=3), Measure(levels=5), Measure(options=2))
+MEASURES = (
+    CodeMeasure(levels=4),
+    CodeMeasure(options=3),
+    CodeMeasure(levels=5),
+    CodeMeasure(options=2),
+)
 
 
 def grid(measures):
@@ -62,7 +67,7 @@ def test_a_restricted_measure_counts_only_its_codes():
     assert restricted[0].grid(99) == pytest.approx([1 / 3, 2 / 3, 1.0])
     assert restricted[0].probabilities(np.array([0.5])) == pytest.approx([1 / 3, 2 / 3])
     assert restricted[1].probabilities(np.empty(0)) == pytest.approx([0.5, 0.0, 0.5])
-    interval = Measure().restrict(np.array([0.2, 0.6]))
+    interval = CodeMeasure().restrict(np.array([0.2, 0.6]))
     assert interval.probabilities(np.array([0.1, 0.3, 0.9])) == pytest.approx(
         [0.0, 0.25, 0.75, 0.0]
     )
@@ -73,7 +78,7 @@ def test_a_function_of_known_variances_has_these_shares(noise):
     rng = np.random.default_rng(0)
     codes = rng.random((800, 4))
     codes[:, 3] = rng.integers(3, size=800)
-    measures = (Measure(), Measure(), Measure(), Measure(options=3))
+    measures = (CodeMeasure(), CodeMeasure(), CodeMeasure(), CodeMeasure(options=3))
     product = (codes[:, 0] - 0.5) * (codes[:, 1] - 0.5)
     values = 4 * codes[:, 0] + 8 * product + 1.5 * (codes[:, 3] == 1)
     values += noise * rng.standard_normal(800)
@@ -81,20 +86,22 @@ def test_a_function_of_known_variances_has_these_shares(noise):
     expected = parts / parts.sum()
     grown = forest.grow(codes, values, measures)
     # Trees cannot follow a slope exactly, and noise takes a share.
-    assert grown.main(0).mean == pytest.approx(expected[0], abs=0.08)
-    assert grown.pair(0, 1).mean == pytest.approx(expected[1], abs=0.06)
-    assert grown.main(3).mean == pytest.approx(expected[2], abs=0.06)
+    assert grown.main(0).share == pytest.approx(expected[0], abs=0.08)
+    assert grown.pair(0, 1).share == pytest.approx(expected[1], abs=0.06)
+    assert grown.main(3).share == pytest.approx(expected[2], abs=0.06)
     for column in (1, 2):
-        assert grown.main(column).mean < 0.02
+        assert grown.main(column).share < 0.02
 
     assert grown.explained > (0.95 if not noise else 0.75)
     share = grown.main(0)
-    assert 0.0 <= share.low < share.mean < share.high <= 1.0
+    assert 0.0 <= share.low < share.share < share.high <= 1.0
 
 
 def test_noise_alone_is_not_explained():
     rng = np.random.default_rng(0)
-    grown = forest.grow(rng.random((100, 2)), rng.standard_normal(100), (Measure(), Measure()))
+    grown = forest.grow(
+        rng.random((100, 2)), rng.standard_normal(100), (CodeMeasure(), CodeMeasure())
+    )
     assert grown.explained < 0.1
 
 
@@ -103,8 +110,8 @@ def test_a_parameter_that_does_not_exist_has_no_effect():
     codes = rng.random((300, 2))
     values = np.where(codes[:, 0] > 0.5, 3.0, codes[:, 1])
     codes[codes[:, 0] > 0.5, 1] = np.nan
-    grown = forest.grow(codes, values, (Measure(), Measure()))
+    grown = forest.grow(codes, values, (CodeMeasure(), CodeMeasure()))
     middle = (3.0 - 0.5) ** 2 / 4
     total = middle + 1 / 12 / 2
-    assert grown.main(0).mean == pytest.approx(middle / total, abs=0.03)
-    assert grown.main(1).mean == pytest.approx((1 / 12 / 4) / total, abs=0.02)
+    assert grown.main(0).share == pytest.approx(middle / total, abs=0.03)
+    assert grown.main(1).share == pytest.approx((1 / 12 / 4) / total, abs=0.02)

@@ -11,9 +11,9 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from optuna.importance import FanovaImportanceEvaluator, PedAnovaImportanceEvaluator
 
 from archive.plots.anova import forest, ped_anova
-from archive.plots.anova.measures import Measure
+from archive.plots.anova.measures import CodeMeasure
 
-MEASURES = (Measure(), Measure(), Measure(levels=6), Measure(options=3))
+MEASURES = (CodeMeasure(), CodeMeasure(), CodeMeasure(levels=6), CodeMeasure(options=3))
 NAMES = ("slope", "hill", "steps", "kind")
 
 
@@ -57,7 +57,7 @@ def test_fanova_agrees_with_optuna(peer):
     theirs = FanovaImportanceEvaluator(seed=0).evaluate(peer)
     grown = forest.grow(codes, scores, MEASURES)
     # Theirs are shares of the main effects, which are nearly everything here.
-    ours = np.array([grown.main(column).mean for column in range(4)])
+    ours = np.array([grown.main(column).share for column in range(4)])
     expected = np.array([theirs[name] for name in NAMES])
     assert ours / ours.sum() == pytest.approx(expected / expected.sum(), abs=0.06)
 
@@ -79,7 +79,7 @@ def test_ped_anova_agrees_with_optuna(peer):
 def test_columns_that_tell_nothing_have_little():
     rng = np.random.default_rng(0)
     codes = rng.random((300, 3))
-    measures = (Measure(), Measure(), Measure())
+    measures = (CodeMeasure(), CodeMeasure(), CodeMeasure())
     ours, repeated = ped_anova.importances(codes, codes[:, 1], measures, rng)
     assert ours[1] > 10 * max(ours[0], ours[2])
     assert repeated.shape == (ped_anova.REPEATS, 3)
@@ -88,5 +88,5 @@ def test_columns_that_tell_nothing_have_little():
 
 def test_the_density_of_all_results_against_itself_is_nothing():
     codes = np.random.default_rng(0).random((5, 1))
-    ours, _ = ped_anova.importances(codes, codes[:, 0], (Measure(),), np.random.default_rng(0))
+    ours, _ = ped_anova.importances(codes, codes[:, 0], (CodeMeasure(),), np.random.default_rng(0))
     assert ours == pytest.approx(0.0, abs=1e-9)
