@@ -1,10 +1,32 @@
-"""Optimisers with one interface: agents of the archive, Optuna, BoTorch."""
+"""Optimisers with one interface: agents of the archive, Optuna, SMAC3, BoTorch.
+
+| name          | optimiser                                                       | space          |
+|---------------|-----------------------------------------------------------------|----------------|
+| `optuna-tpe`  | TPESampler with its defaults                                    | define-by-run  |
+| `optuna-gp`   | GPSampler with its defaults                                     | flat           |
+| `smac3`       | HPO facade by ask and tell, told the number of queries          | ConfigSpace    |
+| `botorch`     | SingleTaskGP or MixedSingleTaskGP, qLogNoisyEI after ten Sobol  | flat           |
+|               | points, maximised by `optimize_acqf_mixed_alternating`          |                |
+| others        | the agent of this name                                          | `parameters`   |
+
+Gaussian processes of Optuna and BoTorch need one set of parameters. In a flat space, all parameters
+are always suggested; a result is recorded with the central values of the parameters that do not
+exist, since their values have no effect. `optuna-tpe` and `smac3` know conditions.
+
+With noise, `smac3` may evaluate a configuration up to three times, as its facade does by default.
+
+Recommended are: of `optuna-…` the best trial, of `smac3` its incumbent, of `botorch` the evaluated
+configuration with the greatest posterior mean.
+"""
 
 from __future__ import annotations
 
+import tempfile
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,10 +56,26 @@ class Optimiser(ABC):
         """Return the configuration that it would deliver now."""
 
 
-def make(name: str, space: ParameterSpace, seed: int, *, noisy: bool) -> Optimiser:
-    """Return an optimiser by name: `optuna-tpe`, `optuna-gp`, `botorch` or an agent."""
-    if name.startswith("optuna"):
-        return OptunaPeer(name.removeprefix("optuna-"), space, seed)
+def make(
+    name: str, space: ParameterSpace, seed: int, *, noisy: bool, queries: int = 100
+) -> Optimiser:
+    """Return an optimiser by its name in the table of the module.
+
+    Args:
+        name: Its name.
+        space: The space.
+        seed: Seed of its random choices.
+        noisy: Whether evaluations have noise.
+        queries: Number of evaluations; only `smac3` uses it.
+    """
+    if name == "optuna-gp":
+        return OptunaGpPeer(space, seed, noisy=noisy)
+
+    if name == "optuna-tpe":
+        return OptunaTpePeer(space, seed)
+
+    if name == "smac3":
+        return SmacPeer(space, seed, noisy=noisy, queries=queries)
 
     if name == "botorch":
         return BotorchPeer(space, seed)
@@ -79,16 +117,16 @@ class AgentPeer(Optimiser):
         return self.space.named(self.observations[int(np.argmax(scores))].architecture)
 
 
-class OptunaPeer(Optimiser):
-    """Optuna's samplers with their defaults, by define-by-run."""
+class OptunaTpePeer(Optimiser):
+    """Optuna's TPESampler with its defaults, by define-by-run."""
 
-    def __init__(self, name: str, space: ParameterSpace, seed: int) -> None:
+    def __init__(self, space: ParameterSpace, seed: int) -> None:
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         warnings.simplefilter("ignore")
-        samplers = {"tpe": optuna.samplers.TPESampler, "gp": optuna.samplers.GPSampler}
-        self.study = optuna.create_study(direction="maximize", sampler=samplers[name](seed=seed))
+        sampler = optuna.samplers.TPESampler(seed=seed)
+        self.study = optuna.create_study(direction="maximize", sampler=sampler)
         self.space = space
         self.trials: dict[int, Configuration] = {}
         self.trial: Any = None
@@ -128,86 +166,248 @@ class OptunaPeer(Optimiser):
         return self.trials[self.study.best_trial.number]
 
 
+class FlatSpace:
+    """All parameters of a space with more than one value, as if all existed.
+
+    Args:
+        space: The space.
+
+    Attributes:
+        parameters: The parameters.
+    """
+
+    def __init__(self, space: ParameterSpace) -> None:
+        self.space = space
+        self.parameters = [parameter for parameter in space.parameters if parameter.domain.size > 1]
+
+    def configuration(self, values: Configuration) -> Configuration:
+        """Return the configuration of values of all parameters: of those that exist."""
+        return self.space.complete(values)
+
+    def flatten(self, configuration: Configuration) -> dict[str, Any]:
+        """Return the values of all parameters, central ones where one does not exist."""
+        values = {}
+        for parameter in self.parameters:
+            values[parameter.name] = configuration.get(parameter.name, parameter.central)
+
+        return values
+
+
+class OptunaGpPeer(Optimiser):
+    """Optuna's GPSampler on the flat space.
+
+    Optuna records the suggested values. A trial that was asked for is therefore dropped, and a
+    complete one is added with the values of `FlatSpace.flatten`.
+    """
+
+    def __init__(self, space: ParameterSpace, seed: int, *, noisy: bool) -> None:
+        import optuna
+
+        from archive.agents.baselines.optuna_distributions import NativeDistributions
+
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        warnings.simplefilter("ignore")
+        sampler = optuna.samplers.GPSampler(seed=seed, deterministic_objective=not noisy)
+        self.study = optuna.create_study(direction="maximize", sampler=sampler)
+        self.flat = FlatSpace(space)
+        self.native = NativeDistributions(spaces.get("parameters", parameters=space), optuna)
+        self.configurations: list[Configuration] = []
+        self.scores: list[float] = []
+
+    def ask(self) -> Configuration:
+        import optuna
+
+        trial = self.study.ask(self.native.distributions)
+        self.study.tell(trial, state=optuna.trial.TrialState.FAIL)
+        self.configurations.append(self.flat.configuration(self.native.values(trial.params)))
+        return self.configurations[-1]
+
+    def tell(self, score: float) -> None:
+        import optuna
+
+        params = self.native.trial_params(self.flat.flatten(self.configurations[-1]))
+        self.study.add_trial(
+            optuna.trial.create_trial(
+                params=params, distributions=self.native.distributions, value=score
+            )
+        )
+        self.scores.append(score)
+
+    def recommended(self) -> Configuration:
+        return self.configurations[int(np.argmax(self.scores))]
+
+
+class SmacPeer(Optimiser):
+    """SMAC3's facade for hyperparameters, by ask and tell."""
+
+    def __init__(self, space: ParameterSpace, seed: int, *, noisy: bool, queries: int) -> None:
+        from smac import HyperparameterOptimizationFacade, Scenario
+
+        from archive.agents.baselines.configspace_translation import NativeParameters
+
+        warnings.simplefilter("ignore")
+        self.native = NativeParameters(space)
+        # SMAC3 writes its history into a folder.
+        self.folder = tempfile.TemporaryDirectory()
+        scenario = Scenario(
+            self.native.configspace,
+            output_directory=Path(self.folder.name),
+            deterministic=not noisy,
+            n_trials=queries,
+            seed=seed,
+        )
+        self.facade = HyperparameterOptimizationFacade(
+            scenario, _never_called, logging_level=False, overwrite=True
+        )
+        self.trial: Any = None
+
+    def ask(self) -> Configuration:
+        import joblib
+
+        # Threads of its forest cost more than they save.
+        with joblib.parallel_config(backend="sequential"):
+            self.trial = self.facade.ask()
+
+        return self.native.decode(self.trial.config)
+
+    def tell(self, score: float) -> None:
+        from smac.runhistory.dataclasses import TrialValue
+
+        self.facade.tell(self.trial, TrialValue(cost=-score), save=False)
+
+    def recommended(self) -> Configuration:
+        return self.native.decode(self.facade.intensifier.get_incumbent())
+
+
+def _never_called(config: Any, seed: int = 0) -> float:
+    raise AssertionError("evaluations are told")
+
+
 class BotorchPeer(Optimiser):
-    """BoTorch's SingleTaskGP with qLogNoisyEI on codes; candidates as for our agent."""
+    """BoTorch's Gaussian process with qLogNoisyEI on the codes of the flat space."""
+
+    initial = 10
 
     def __init__(self, space: ParameterSpace, seed: int) -> None:
         import torch
 
-        from archive.agents.configurations.candidates import Candidates
-
         torch.manual_seed(seed)
         torch.set_num_threads(1)
         warnings.simplefilter("ignore")
-        self.space = space
-        self.candidates = Candidates(space)
-        self.rng = np.random.default_rng(seed)
-        self.codes: list[Any] = []
+        self.flat = FlatSpace(space)
+        self.configurations: list[Configuration] = []
         self.scores: list[float] = []
+        engine = torch.quasirandom.SobolEngine(len(self.flat.parameters), scramble=True, seed=seed)
+        self.design = engine.draw(self.initial, dtype=torch.float64)
 
     def ask(self) -> Configuration:
-        from archive.agents.configurations.history import row_keys
+        number = len(self.scores)
+        point = self._place(self.design[number]) if number < self.initial else self._maximise()
+        values = {}
+        for parameter, code in zip(self.flat.parameters, point.tolist(), strict=True):
+            values[parameter.name] = parameter.domain.decode(code)
 
-        width = len(self.space)
-        known = np.array(self.codes).reshape(len(self.codes), width)
-        taken = set(row_keys(known))
-        if len(self.scores) < 10:
-            (code,) = self.candidates.design(1, known, taken, self.rng)
-        else:
-            rank = self._acquisition()
-            order = np.argsort(-np.array(self.scores))[:20]
-            self.candidates.__dict__["listed"] = None
-            (code,), _ = self.candidates.search(rank, known[order], taken, 1, self.rng)
-
-        self.codes.append(code)
-        return self.space.decode(code)
+        self.configurations.append(self.flat.configuration(values))
+        return self.configurations[-1]
 
     def tell(self, score: float) -> None:
         self.scores.append(score)
 
     def recommended(self) -> Configuration:
-        if len(self.scores) < 10:
-            return self.space.decode(self.codes[int(np.argmax(self.scores))])
+        if len(self.scores) < self.initial:
+            return self.configurations[int(np.argmax(self.scores))]
 
         import torch
 
-        model = self._fit()
         with torch.no_grad():
-            means = model.posterior(self._inputs(np.array(self.codes))).mean[:, 0].numpy()
+            means = self._fit().posterior(self._inputs()).mean[:, 0].numpy()
 
-        return self.space.decode(self.codes[int(np.argmax(means))])
+        return self.configurations[int(np.argmax(means))]
 
-    def _inputs(self, codes: Any) -> Any:
+    @cached_property
+    def _bounds(self) -> Any:
+        """Least and greatest codes, (2, D)."""
         import torch
 
-        from archive.agents.configurations.forest import spread
+        highs = []
+        for parameter in self.flat.parameters:
+            nominal = _is_nominal(parameter)
+            highs.append(float(parameter.domain.size) - 1.0 if nominal else 1.0)
 
-        return torch.tensor(spread(codes, self.space.option_counts), dtype=torch.float64)
+        return torch.tensor([[0.0] * len(highs), highs], dtype=torch.float64)
+
+    @cached_property
+    def _categories(self) -> dict[int, list[float]]:
+        """Codes of the choices without an order by column."""
+        categories = {}
+        for column, parameter in enumerate(self.flat.parameters):
+            if _is_nominal(parameter):
+                categories[column] = [float(code) for code in range(int(parameter.domain.size))]
+
+        return categories
+
+    @cached_property
+    def _grids(self) -> dict[int, list[float]]:
+        """Codes of the whole numbers and the ordered options by column."""
+        grids = {}
+        for column, parameter in enumerate(self.flat.parameters):
+            domain = parameter.domain
+            if column not in self._categories and np.isfinite(domain.size):
+                grids[column] = sorted({domain.encode(value) for value in domain.values()})
+
+        return grids
+
+    def _place(self, point: Any) -> Any:
+        """Return the codes of a point of the unit cube, (D,)."""
+        codes = point.clone()
+        for column, options in self._categories.items():
+            codes[column] = options[int(point[column] * len(options))]
+
+        return codes
+
+    def _inputs(self) -> Any:
+        """Return the codes of the evaluated configurations, (n, D)."""
+        import torch
+
+        rows = []
+        for configuration in self.configurations[: len(self.scores)]:
+            values = self.flat.flatten(configuration)
+            rows.append([p.domain.encode(values[p.name]) for p in self.flat.parameters])
+
+        return torch.tensor(rows, dtype=torch.float64)
 
     def _fit(self) -> Any:
         import torch
         from botorch.fit import fit_gpytorch_mll
-        from botorch.models import SingleTaskGP
+        from botorch.models import MixedSingleTaskGP, SingleTaskGP
         from gpytorch.mlls import ExactMarginalLogLikelihood
 
         scores = torch.tensor(self.scores, dtype=torch.float64)[:, None]
-        model = SingleTaskGP(self._inputs(np.array(self.codes)), scores)
+        if self._categories:
+            model = MixedSingleTaskGP(self._inputs(), scores, cat_dims=list(self._categories))
+        else:
+            model = SingleTaskGP(self._inputs(), scores)
+
         fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
         return model
 
-    def _acquisition(self) -> Any:
-        import torch
+    def _maximise(self) -> Any:
+        """Return the codes of greatest acquisition, (D,)."""
         from botorch.acquisition.logei import qLogNoisyExpectedImprovement
+        from botorch.optim import optimize_acqf, optimize_acqf_mixed_alternating
 
-        inputs = self._inputs(np.array(self.codes))
-        acquisition = qLogNoisyExpectedImprovement(self._fit(), inputs, prune_baseline=True)
+        acquisition = qLogNoisyExpectedImprovement(self._fit(), self._inputs(), prune_baseline=True)
+        if not self._categories and not self._grids:
+            candidates, _ = optimize_acqf(
+                acquisition, self._bounds, q=1, num_restarts=20, raw_samples=1024
+            )
+            return candidates[0]
 
-        def rank(codes: Any) -> Any:
-            with torch.no_grad():
-                parts: list[Any] = []
-                for block in torch.split(self._inputs(codes), 500):
-                    parts.append(acquisition(block[:, None]).numpy())
+        candidates, _ = optimize_acqf_mixed_alternating(
+            acquisition, self._bounds, discrete_dims=self._grids, cat_dims=self._categories
+        )
+        return candidates[0]
 
-                return np.concatenate(parts)
 
-        return rank
+def _is_nominal(parameter: Any) -> bool:
+    return isinstance(parameter.domain, Choice) and not parameter.domain.ordered
