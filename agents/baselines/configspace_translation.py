@@ -2,7 +2,7 @@
 
 | domain   | hyperparameter                                                                |
 |----------|-------------------------------------------------------------------------------|
-| real     | `UniformFloatHyperparameter`, with its log scale                              |
+| real     | `UniformFloatHyperparameter`, with its log scale; as an integer, with a step  |
 | integer  | `UniformIntegerHyperparameter`, with its log scale; of positions, with a step |
 | choice   | `CategoricalHyperparameter` of positions                                      |
 | ordinal  | `OrdinalHyperparameter` of positions                                          |
@@ -45,6 +45,7 @@ from archive.parameters.parameter_space import ParameterSpace
 from archive.parameters.ranges import Integer, Real
 from archive.spaces.decisions import ABSENT, Decisions
 
+AnyHyperparameter = Hyperparameter[Any, Any]
 Booleans = NDArray[np.bool_]
 Natives = dict[str, Any]
 """Values of hyperparameters by name."""
@@ -130,7 +131,7 @@ class NativeParameters:
         if conditions:
             self.configspace.add(_conjunction(ConfigSpace.AndConjunction, conditions))
 
-    def _conditions(self, child: Hyperparameter, condition: Expression) -> list[Any]:
+    def _conditions(self, child: AnyHyperparameter, condition: Expression) -> list[Any]:
         """Return conditions that hold together where one does; none if there are no such."""
         parents = self._searched(condition)
         if parents is None:
@@ -313,27 +314,28 @@ class NativeDecisions:
         return np.array(truths, np.bool_).reshape(counts)
 
 
-def _hyperparameter(parameter: Parameter, default: Any) -> Hyperparameter:
+def _hyperparameter(parameter: Parameter, default: Any) -> AnyHyperparameter:
     domain = parameter.domain
     name = parameter.name
-    if isinstance(domain, Real):
-        return ConfigSpace.UniformFloatHyperparameter(
-            name, domain.low, domain.high, default, log=domain.log
-        )
+    if isinstance(domain, Choice):
+        positions = list(range(domain.size))
+        if domain.ordered:
+            return ConfigSpace.OrdinalHyperparameter(name, positions, default_value=default)
 
-    if isinstance(domain, Integer):
+        return _categorical(name, positions, default)
+
+    assert isinstance(domain, Integer | Real), "a constant is no hyperparameter"
+    if isinstance(domain, Integer) or domain.step is not None:
         low = _to_native(domain, domain.low)
         high = low + int(domain.size) - 1
         return ConfigSpace.UniformIntegerHyperparameter(name, low, high, default, log=domain.log)
 
-    positions = list(range(int(domain.size)))
-    if domain.ordered:
-        return ConfigSpace.OrdinalHyperparameter(name, positions, default_value=default)
-
-    return _categorical(name, positions, default)
+    return ConfigSpace.UniformFloatHyperparameter(
+        name, domain.low, domain.high, default, log=domain.log
+    )
 
 
-def _categorical(name: str, positions: Sequence[int], default: int = 0) -> Hyperparameter:
+def _categorical(name: str, positions: Sequence[int], default: int = 0) -> AnyHyperparameter:
     return ConfigSpace.CategoricalHyperparameter(name, positions, default_value=default)
 
 
@@ -341,25 +343,33 @@ def _to_native(domain: Domain, value: Any) -> Any:
     if isinstance(domain, Choice):
         return domain.position(value)
 
-    if isinstance(domain, Integer) and domain.step > 1:
-        return (value - domain.low) // domain.step
-
-    return value
+    assert isinstance(domain, Integer | Real), "a constant is no hyperparameter"
+    step = _position_step(domain)
+    return round((value - domain.low) / step) if step else value
 
 
 def _from_native(domain: Domain, native: Any) -> Any:
     if isinstance(domain, Choice):
         return domain.options[int(native)]
 
+    assert isinstance(domain, Integer | Real), "a constant is no hyperparameter"
+    step = _position_step(domain)
+    if step:
+        return domain.normal(domain.low + int(native) * step)
+
+    # The vectors of ConfigSpace are rounded: a bound may come back a little beyond itself.
+    return domain.normal(min(max(native, domain.low), domain.high))
+
+
+def _position_step(domain: Integer | Real) -> float | None:
+    """Return the step of numbers that are positions in ConfigSpace; None for other numbers."""
     if isinstance(domain, Integer):
-        return domain.low + int(native) * domain.step if domain.step > 1 else int(native)
+        return domain.step if domain.step > 1 else None
 
-    assert isinstance(domain, Real), "a constant is no hyperparameter"
-    # The vector of ConfigSpace is rounded: a bound may come back a little beyond itself.
-    return min(max(float(native), domain.low), domain.high)
+    return domain.step
 
 
-def _values(hyperparameter: Hyperparameter) -> Sequence[int]:
+def _values(hyperparameter: AnyHyperparameter) -> Sequence[int]:
     """Return the native values of a hyperparameter with few of them."""
     if isinstance(hyperparameter, ConfigSpace.UniformIntegerHyperparameter):
         return range(hyperparameter.lower, hyperparameter.upper + 1)
@@ -389,7 +399,11 @@ def _product_sets(table: Booleans) -> list[NDArray[np.int64]] | None:
 
 
 def _conditions_of_table(
-    child: Hyperparameter, parents: Sequence[Hyperparameter], table: Booleans, *, complement: bool
+    child: AnyHyperparameter,
+    parents: Sequence[AnyHyperparameter],
+    table: Booleans,
+    *,
+    complement: bool,
 ) -> list[Any]:
     """Return conditions that hold together where a table is true; none if there are no such.
 
@@ -419,12 +433,12 @@ def _conditions_of_table(
 
 
 def _in_conditions(
-    child: Hyperparameter,
-    parents: Sequence[Hyperparameter],
+    child: AnyHyperparameter,
+    parents: Sequence[AnyHyperparameter],
     sets: Sequence[NDArray[np.int64]],
 ) -> list[Any]:
     """Return the conditions that parents have values of sets; a set without effect has none."""
-    conditions = []
+    conditions: list[Any] = []
     for parent, positions in zip(parents, sets, strict=True):
         values = _values(parent)
         if 0 < len(positions) < len(values):
@@ -438,7 +452,7 @@ def _conjunction(kind: Callable[..., Any], parts: Sequence[Any]) -> Any:
 
 
 def _between_thresholds(
-    child: Hyperparameter, parent: Hyperparameter, holds: Callable[[Any], bool]
+    child: AnyHyperparameter, parent: AnyHyperparameter, holds: Callable[[Any], bool]
 ) -> list[Any]:
     """Return the conditions of a child that exists in one interval of a number."""
     vectors = np.linspace(0.0, 1.0, _STEPS + 1)
@@ -453,7 +467,7 @@ def _between_thresholds(
     if rising and falling and falling[0] < rising[0]:
         return []
 
-    conditions = []
+    conditions: list[Any] = []
     for step in rising:
         last, _ = _bisect(places[step], places[step + 1], holds)
         conditions.append(ConfigSpace.GreaterThanCondition(child, parent, last))

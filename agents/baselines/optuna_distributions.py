@@ -13,6 +13,7 @@ suggested (define-by-run), and is missing in a trial.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from archive.architecture.graph import Architecture
@@ -52,12 +53,24 @@ class NativeDistributions:
         except InvalidArchitectureError:
             return None
 
+        return self.params_of_values(values)
+
+    def params_of_values(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return values by flat name as a trial has them."""
         params: dict[str, Any] = {}
         for name, value in values.items():
             if name in self.distributions:
                 params[name] = _to_trial(self.space.parameters[name].domain, value)
 
         return params
+
+    def values_of_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parameters of a trial as values by flat name, the inverse."""
+        values: dict[str, Any] = {}
+        for name, param in params.items():
+            values[name] = _from_trial(self.space.parameters[name].domain, param)
+
+        return values
 
     def draw(self, trial: optuna.Trial) -> Architecture | None:
         """Return the configuration that a trial suggests; None if constraints forbid it."""

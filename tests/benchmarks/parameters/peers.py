@@ -5,7 +5,7 @@
 | `optuna-tpe`  | TPESampler with its defaults                                    | define-by-run  |
 | `optuna-gp`   | GPSampler with its defaults                                     | flat           |
 | `smac3`       | HPO facade by ask and tell, told the number of queries          | ConfigSpace    |
-| `botorch`     | SingleTaskGP or MixedSingleTaskGP, qLogNoisyEI after ten Sobol  | flat           |
+| `botorch`     | SingleTaskGP on one-hot choices, qLogNoisyEI after ten Sobol    | flat           |
 |               | points, maximised by `optimize_acqf_mixed_alternating`          |                |
 | others        | the agent of this name                                          | `parameters`   |
 
@@ -25,7 +25,7 @@ import tempfile
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -219,13 +219,15 @@ class OptunaGpPeer(Optimiser):
 
         trial = self.study.ask(self.native.distributions)
         self.study.tell(trial, state=optuna.trial.TrialState.FAIL)
-        self.configurations.append(self.flat.configuration(self.native.values(trial.params)))
+        self.configurations.append(
+            self.flat.configuration(self.native.values_of_params(trial.params))
+        )
         return self.configurations[-1]
 
     def tell(self, score: float) -> None:
         import optuna
 
-        params = self.native.trial_params(self.flat.flatten(self.configurations[-1]))
+        params = self.native.params_of_values(self.flat.flatten(self.configurations[-1]))
         self.study.add_trial(
             optuna.trial.create_trial(
                 params=params, distributions=self.native.distributions, value=score
@@ -319,8 +321,9 @@ class BotorchPeer(Optimiser):
 
         import torch
 
+        model = self._fit()
         with torch.no_grad():
-            means = self._fit().posterior(self._inputs()).mean[:, 0].numpy()
+            means = model.posterior(self._inputs()).mean[:, 0].numpy()
 
         return self.configurations[int(np.argmax(means))]
 
@@ -379,16 +382,27 @@ class BotorchPeer(Optimiser):
     def _fit(self) -> Any:
         import torch
         from botorch.fit import fit_gpytorch_mll
-        from botorch.models import MixedSingleTaskGP, SingleTaskGP
+        from botorch.models import SingleTaskGP
+        from botorch.models.transforms.input import NumericToCategoricalEncoding
         from gpytorch.mlls import ExactMarginalLogLikelihood
+        from torch.nn.functional import one_hot
+
+        inputs = self._inputs()
+        encoding = None
+        if self._categories:
+            counts = {column: len(options) for column, options in self._categories.items()}
+            encoders = {}
+            for column, count in counts.items():
+                encoders[column] = partial(one_hot, num_classes=count)
+
+            encoding = NumericToCategoricalEncoding(inputs.shape[1], counts, encoders)
 
         scores = torch.tensor(self.scores, dtype=torch.float64)[:, None]
-        if self._categories:
-            model = MixedSingleTaskGP(self._inputs(), scores, cat_dims=list(self._categories))
-        else:
-            model = SingleTaskGP(self._inputs(), scores)
-
-        fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+        model = SingleTaskGP(inputs, scores, input_transform=encoding)
+        fit_gpytorch_mll(
+            ExactMarginalLogLikelihood(model.likelihood, model),
+            optimizer_kwargs={"options": {"maxiter": 200}},
+        )
         return model
 
     def _maximise(self) -> Any:
@@ -396,15 +410,18 @@ class BotorchPeer(Optimiser):
         from botorch.acquisition.logei import qLogNoisyExpectedImprovement
         from botorch.optim import optimize_acqf, optimize_acqf_mixed_alternating
 
+        effort: dict[str, int] = {"num_restarts": 10, "raw_samples": 512}
         acquisition = qLogNoisyExpectedImprovement(self._fit(), self._inputs(), prune_baseline=True)
         if not self._categories and not self._grids:
-            candidates, _ = optimize_acqf(
-                acquisition, self._bounds, q=1, num_restarts=20, raw_samples=1024
-            )
+            candidates, _ = optimize_acqf(acquisition, self._bounds, q=1, **effort)
             return candidates[0]
 
         candidates, _ = optimize_acqf_mixed_alternating(
-            acquisition, self._bounds, discrete_dims=self._grids, cat_dims=self._categories
+            acquisition,
+            self._bounds,
+            discrete_dims=self._grids,
+            cat_dims=self._categories,
+            **effort,
         )
         return candidates[0]
 
