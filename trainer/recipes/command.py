@@ -13,6 +13,13 @@ stop soon: it should write a checkpoint and end. A checkpoint belongs to the rep
 command must not touch its folder again, since the trainer reads it later. When the command
 continues, the files are in the folder that its input names.
 
+A program that knows nothing of this takes its parameters as flags, and prints a metric:
+
+    flags = true     the arguments end in --name=value for each parameter, --group.name=value in groups
+    prints = true    stdout is text: `accuracy: 0.93` and `loss=0.2` are metrics, the last value
+                     counts; a last line of one number is the objective. The first line
+                     of `epoch 3` is its report. `accuracy` also stands for `valid_accuracy`.
+
 Commands are named in `HOME/recipes.toml` of the trainer's machine
 (`archive.trainer.recipes.registry`), without a shell.
 """
@@ -22,6 +29,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import selectors
 import shutil
 import signal
@@ -29,6 +37,7 @@ import subprocess
 import tempfile
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -47,6 +56,11 @@ LOOK_SECONDS = 0.2
 """Time between two looks for an interruption while the command says nothing."""
 
 _SHOWN = 80
+_METRIC = re.compile(
+    r"(?<![\w.-])([A-Za-z_]\w*)\s*[:=]\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(?![\w.%])",
+    re.ASCII,
+)
+_EPOCH = re.compile(r"\bepoch\s*[:=]?\s*(\d+)", re.IGNORECASE | re.ASCII)
 _WEIGHTS = (".npz", ".safetensors")
 
 
@@ -57,10 +71,14 @@ class CommandRecipe:
     Attributes:
         command: Program and arguments.
         data: Whether the command gets the data of the task, as the arrays of `data.npz`.
+        flags: Whether the parameters of the trial are arguments, `--name=value`.
+        prints: Whether the command prints metrics as text, and no messages.
     """
 
     command: tuple[str, ...]
     data: bool = False
+    flags: bool = False
+    prints: bool = False
 
     def __call__(self, trial: TrialContext) -> FitResult:
         """Run the command, and return its result.
@@ -75,10 +93,14 @@ class CommandRecipe:
             saved.extract(checkpoint)
 
         data = _write_data(trial) if self.data else None
+        arguments = flags_of(trial.parameters) if self.flags else []
         with _input(trial, description(trial, checkpoint, data)) as about:
             try:
                 process = subprocess.Popen(
-                    self.command, stdin=about, stdout=subprocess.PIPE, cwd=trial.scratch
+                    [*self.command, *arguments],
+                    stdin=about,
+                    stdout=subprocess.PIPE,
+                    cwd=trial.scratch,
                 )
             except OSError as error:
                 raise SettingsError(
@@ -87,9 +109,30 @@ class CommandRecipe:
 
         with process:
             try:
-                return _Conversation(trial, process).run()
+                return _Conversation(trial, process, self.prints).run()
             finally:
                 process.kill()
+
+
+def flags_of(parameters: Mapping[str, Any], group: str = "") -> list[str]:
+    """Return parameters as arguments of a program: texts as they are, other values as JSON.
+
+    Args:
+        parameters: The parameters as a tree.
+        group: What stands before their names.
+    """
+    flags = []
+    for name, value in parameters.items():
+        if isinstance(value, Mapping):
+            flags += flags_of(value, f"{group}{name}.")
+        elif isinstance(value, list) and value and isinstance(value[0], Mapping):
+            for number, member in enumerate(value):
+                flags += flags_of(member, f"{group}{name}.{number}.")
+        else:
+            text = value if isinstance(value, str) else json.dumps(value)
+            flags.append(f"--{group}{name}={text}")
+
+    return flags
 
 
 def description(trial: TrialContext, checkpoint: Path, data: Path | None) -> dict[str, Any]:
@@ -106,6 +149,7 @@ def description(trial: TrialContext, checkpoint: Path, data: Path | None) -> dic
         "epochs": trial.epochs,
         "reports": trial.reports,
         "hyperparameters": dict(trial.hyperparameters),
+        "parameters": trial.parameters,
         "seed": trial.seed,
         "devices": list(trial.resources.devices),
         "rank": trial.rank,
@@ -125,13 +169,21 @@ class _Conversation:
 
     trial: TrialContext
     process: subprocess.Popen[bytes]
+    prints: bool = False
     result: FitResult = field(default_factory=FitResult)
     told: bool = False
+    printed: dict[str, float] = field(default_factory=dict)
+    last: bytes = b""
+    epoch: str = ""
 
     def run(self) -> FitResult:
         """Handle each line, and return the result."""
+        handle = self._read_text if self.prints else self._handle
         for line in self._lines():
-            self._handle(line)
+            handle(line)
+
+        if self.prints:
+            self.result = FitResult(self._printed_metrics())
 
         status = self.process.wait()
         if self.told and not self.result.ended and self.trial.stop is Stop.INTERRUPTED:
@@ -208,6 +260,38 @@ class _Conversation:
 
         if "result" in message:
             self.result = self._result(message["result"])
+
+    def _read_text(self, line: bytes) -> None:
+        """Note the metrics in a line of text, and report those of an epoch."""
+        self.trial.beat()
+        if not line.strip():
+            return
+
+        self.last = line
+        text = line.decode(errors="replace")
+        metrics = {}
+        for name, number in _METRIC.findall(text):
+            if name.lower() != "epoch":
+                metrics[name] = float(number)
+
+        self.printed |= metrics
+        epoch = _EPOCH.search(text)
+        if epoch is not None and metrics and epoch[1] != self.epoch:
+            self.epoch = epoch[1]
+            self.trial.report(self.trial.reports + 1, metrics)
+
+    def _printed_metrics(self) -> dict[str, float]:
+        """Return the last value of each printed metric, the objective by its whole name."""
+        metrics = dict(self.printed)
+        objective = self.trial.objective
+        short = objective.removeprefix("valid_")
+        if objective not in metrics and short in metrics:
+            metrics[objective] = metrics.pop(short)
+
+        with suppress(ValueError):
+            metrics.setdefault(objective, float(self.last))
+
+        return metrics
 
     def _take(self, name: Any) -> None:
         """Save the folder of a checkpoint if one is due, and delete it."""

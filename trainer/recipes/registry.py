@@ -19,6 +19,10 @@ The file of this machine has a table for each recipe:
     command = ["./train", "--json"]  a program, relative to the file's folder; it is run by
                                      `archive.trainer.recipes.command`
     data = true                      whether it gets the task's data
+    [by-flags]
+    command = ["python3", "train.py"]
+    flags = true                     the parameters are arguments, --lr=0.1
+    prints = true                    it prints metrics as text: accuracy: 0.93
     [mine]
     fit = "train.py:fit"
     model = "models.py:build"        a function that builds the networks of a space of parameters,
@@ -194,6 +198,9 @@ def _find_installed() -> Iterable[RecipeSource]:
             yield RecipeSource(name, registry.target(name), registry.package(name))
 
 
+_SWITCHES = ("data", "flags", "prints")
+"""Keys of a command that are true or false."""
+
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -271,7 +278,7 @@ def _source(path: Path, name: str, entry: Any) -> RecipeSource:
         model = _function(path, where, "model", entry["model"]) if "model" in keys else ""
         return RecipeSource(name, fit, MACHINE, model=model, declared=declared)
 
-    if keys in ({"command"}, {"command", "data"}):
+    if "command" in keys and keys <= {"command", *_SWITCHES}:
         command = _command(path, where, entry)
         text = shlex.join(command.command)
         return RecipeSource(name, text, MACHINE, command, declared=declared)
@@ -284,7 +291,7 @@ def _source(path: Path, name: str, entry: Any) -> RecipeSource:
     got = (", ".join(sorted(keys)) or "no key") if isinstance(entry, dict) else repr(entry)
     raise SettingsError(
         f'{where} must have either fit = "…" and perhaps model = "…", or command = […] and perhaps '
-        f"data = true, beside {', '.join(KEYS)}, got {got}"
+        f"{', '.join(_SWITCHES)} = true, beside {', '.join(KEYS)}, got {got}"
     )
 
 
@@ -306,7 +313,6 @@ def _function(path: Path, where: str, key: str, fit: Any) -> str:
 
 def _command(path: Path, where: str, entry: dict[str, Any]) -> CommandRecipe:
     words = entry["command"]
-    data = entry.get("data", False)
     if not (isinstance(words, list) and words and all(isinstance(word, str) for word in words)):
         raise SettingsError(
             f'{where} must have command = ["program", "argument", …], got {words!r}'
@@ -315,11 +321,19 @@ def _command(path: Path, where: str, entry: dict[str, Any]) -> CommandRecipe:
     if word := next((word for word in words if "\0" in word), None):
         raise SettingsError(f"{where} must have a command without NUL bytes, got {word!r}")
 
-    if not isinstance(data, bool):
-        raise SettingsError(f"{where} must have data = true or false, got {data!r}")
+    switches = {}
+    for key in _SWITCHES:
+        switches[key] = entry.get(key, False)
+        if not isinstance(switches[key], bool):
+            raise SettingsError(f"{where} must have {key} = true or false, got {switches[key]!r}")
 
     program, *arguments = words
     if os.sep in program:
         program = str(path.parent.joinpath(expanded(program)))
 
-    return CommandRecipe((program, *arguments), data)
+    for index, argument in enumerate(arguments):
+        # Programs run in the scratch folder of their trial.
+        if Path(argument).suffix and path.parent.joinpath(argument).is_file():
+            arguments[index] = str(path.parent.joinpath(argument).resolve())
+
+    return CommandRecipe((program, *arguments), **switches)

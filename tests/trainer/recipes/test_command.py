@@ -15,7 +15,7 @@ import pytest
 
 from archive.architecture import codec
 from archive.errors import SettingsError, TrainingError
-from archive.trainer.recipes.command import CommandRecipe
+from archive.trainer.recipes.command import CommandRecipe, flags_of
 from archive.trainer.recipes.context import TrialContext
 from archive.trainer.recipes.registry import RecipeAccess
 from archive.trainer.recipes.run import Cancelled, run
@@ -86,6 +86,34 @@ def test_the_result_of_a_command_has_metrics_and_weights(tmp_path):
     assert outcome.metrics == {"loss": 1.0, "valid_mse": 0.25}
     assert (outcome.ended, outcome.environment) == ("enough", {"v": 1})
     assert np.array_equal(outcome.weights["w"], np.eye(2))
+
+
+def test_a_program_takes_flags_and_prints_metrics(tmp_path):
+    lines = "print('starts: now'); print('Epoch 1/2 - loss: 0.5'); print('Epoch 1/2 mse=9 5 s')"
+    lines += "; print('epoch=2 loss=.25, took: 3s'); print(sys.argv[1:]); print('mse: 1e-1')"
+    fit = dataclasses.replace(program(lines), flags=True, prints=True)
+    trial = trial_of(
+        scratch=tmp_path, hyperparameters={"lr": 0.1, "act": "relu", "g": {"on": True, "n": [1]}}
+    )
+    outcome = run(fit, trial)
+    assert outcome.metrics == {"loss": 0.25, "valid_mse": 0.1}
+    assert outcome.curve["loss"] == [0.5, 0.25]
+    assert flags_of({**trial.parameters, "stage": [{"k": 3}, {"k": 5}]}) == [
+        "--lr=0.1",
+        "--act=relu",
+        "--g.on=true",
+        "--g.n=[1]",
+        "--stage.0.k=3",
+        "--stage.1.k=5",
+    ]
+
+
+def test_a_number_alone_is_the_objective(tmp_path):
+    fit = dataclasses.replace(shell("echo start; echo 0.75"), prints=True)
+    assert run(fit, trial_of(scratch=tmp_path)).value == 0.75
+    fit = dataclasses.replace(shell("echo 0.75; echo end"), prints=True)
+    with pytest.raises(TrainingError, match="reports no metric 'valid_mse'"):
+        run(fit, trial_of(scratch=tmp_path))
 
 
 WITH_WEIGHTS = """echo '{"result": {"weights": "a.npz"}}'"""
