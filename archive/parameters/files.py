@@ -43,6 +43,7 @@ from archive.parameters import declaration
 from archive.parameters.declaration import Declaration, Group
 from archive.parameters.expressions import ExpressionError
 from archive.parameters.leaves import DeclarationError
+from archive.parameters.model import model_of
 from archive.parameters.parameter_space import ParameterSpace
 from archive.values import brief
 
@@ -104,7 +105,8 @@ def _read(path: Path) -> str:
         if path.stat().st_size > _LARGEST_FILE:
             raise SpaceFileError(path, None, "a file of a space has at most 1 MiB")
 
-        return path.read_text("utf-8")
+        # Editors of Windows begin a file with a mark.
+        return path.read_text("utf-8-sig")
     except OSError as error:
         raise SpaceFileError(path, None, f"cannot be read: {error.strerror}") from None
     except ValueError:
@@ -115,7 +117,10 @@ def _of_toml(path: Path, source: str) -> ParameterSpace:
     try:
         document = tomllib.loads(source)
     except tomllib.TOMLDecodeError as error:
-        raise SpaceFileError(path, None, f"is no TOML: {error}") from None
+        place = re.search(r" \(at line (\d+), column \d+\)", str(error))
+        fault = str(error).replace(place[0], "") if place else str(error)
+        line = int(place[1]) if place else None
+        raise SpaceFileError(path, line, f"is no TOML: {fault}") from None
 
     for name in document:
         if name not in ("parameters", "constraints", "model", "example"):
@@ -127,30 +132,54 @@ def _of_toml(path: Path, source: str) -> ParameterSpace:
 
     table = document.get("parameters")
     if not isinstance(table, dict) or not table:
-        raise SpaceFileError(path, None, "has no table [parameters]")
+        line = _line_of_key(source, ["parameters"])
+        raise SpaceFileError(path, line, "there are no parameters: write them below [parameters]")
 
     try:
         parameters = {
             name: _entry(path, source, ["parameters", name], value) for name, value in table.items()
         }
-        constraints = document.get("constraints", [])
-        if not isinstance(constraints, list):
-            raise SettingsError(f"constraints are a list of texts, got {brief(constraints)}")
-
-        model = document.get("model")
-        example = document.get("example")
-        if model is not None and not isinstance(model, str):
-            raise SettingsError(f"model is the text file.py:function, got {brief(model)}")
-
-        if example is not None and model is None:
-            raise SettingsError('example is of a model: write model = "file.py:function"')
-
+        constraints, model, example = _settings(path, source, document)
         space = ParameterSpace(parameters, constraints=constraints, model=model, example=example)
         return _within(space, path)
     except SpaceFileError:
         raise
     except SettingsError as error:
         raise SpaceFileError(path, _line_of_fault(source, error), str(error)) from None
+
+
+def _settings(
+    path: Path, source: str, document: Mapping[str, Any]
+) -> tuple[list[Any], str | None, Any]:
+    """Return constraints, model and example of a TOML file.
+
+    Raises:
+        SpaceFileError: One of them cannot be used; the message names the line.
+    """
+    constraints = document.get("constraints", [])
+    model = document.get("model")
+    example = document.get("example")
+    key = "constraints"
+    fault = ""
+    if not isinstance(constraints, list):
+        fault = f"constraints are a list of texts, got {brief(constraints)}"
+    elif model is not None and not isinstance(model, str):
+        key = "model"
+        fault = f"model is the text file.py:function, got {brief(model)}"
+    elif example is not None and model is None:
+        key = "example"
+        fault = 'example is of a model: write model = "file.py:function"'
+    elif model is not None:
+        key = "model" if example is None else "example"
+        try:
+            model_of(model, example)
+        except SettingsError as error:
+            fault = str(error)
+
+    if fault:
+        raise SpaceFileError(path, _line_of_key(source, [key]), fault)
+
+    return constraints, model, example
 
 
 _MAKERS: Mapping[str, Callable[..., Declaration]] = {
@@ -201,6 +230,9 @@ def _parameter(table: Mapping[str, Any]) -> Declaration:
     bounds = kinds[0] in ("integer", "real")
     if bounds and not (isinstance(content, list) and len(content) == 2):
         raise SettingsError(f"{kinds[0]} is a list of two bounds, got {brief(content)}")
+
+    if not isinstance(settings.get("log", False), bool):
+        raise SettingsError(f"log is true or false, got {brief(settings['log'])}")
 
     arguments = content if bounds else [content]
     try:
@@ -282,14 +314,14 @@ def _run(path: Path, source: str) -> ModuleType:
     except SettingsError as error:
         line = _line_of_fault(source, error) or _line_of_frame(path, error)
         raise SpaceFileError(path, line, str(error)) from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         fault = f"{type(error).__name__}: {error}".strip().splitlines()[0]
         raise SpaceFileError(path, _line_of_frame(path, error), fault) from None
 
     return module
 
 
-def _line_of_frame(path: Path, error: Exception) -> int | None:
+def _line_of_frame(path: Path, error: BaseException) -> int | None:
     """Return the line of a file at which an error left it."""
     line = None
     for frame in traceback.extract_tb(error.__traceback__):

@@ -100,10 +100,30 @@ def test_both_kinds_of_file_describe_one_space(
         ("ordinal", "ordnal", "line 10: size: a parameter has one of the keys integer, real"),
         ("seed = 3", "seed = 1979-05-27", "line 12: seed is no parameter"),
         ("seed = 3", "and = 3", "line 12: 'and' is a word of the language"),
-        ("seed = 3", "seed = 3\nseed = 4", "is no TOML: Cannot overwrite a value"),
+        ("seed = 3", "seed = 3\nseed = 4", "line 13: is no TOML: Cannot overwrite a value$"),
+        ("seed = 3", "seed = [3", "is no TOML: "),
+        ("seed = 3", "seed = []", "line 12: seed: a choice has one option or more, got none"),
+        ("seed = 3", "seed = [nan]", "line 12: seed: a value is a JSON value, got nan"),
+        ("[2, 12]}", "[2, 12], log = 'yes'}", "line 5: depth: log is true or false, got 'yes'"),
+        ("[2, 12]}", "[2, 12.5]}", "line 5: depth: an integer has whole bounds"),
+        ("1e-5, 1e-1], log", "nan, 1e-1], log", "line 8: lr: a real has finite bounds, got nan"),
+        ("1e-5, 1e-1], log", "1, inf], log", "line 8: lr: a real has finite bounds, got inf"),
+        ('prior = [1e-3, "high"]', "prior = 3", "line 8: lr: the value of the prior must be"),
+        ("depth >= 4", "depth >=", "line 9: dropout: 'depth >=': expected a value"),
+        ('when = "depth >= 4"', "when = 4", "line 9: dropout: '4': a condition must be a text"),
+        ("\n[parameters]", 'model = "build"\n[parameters]', "line 3: the model is given as"),
+        ("\n[parameters]", 'model = "m.py:f"\n[parameters]', "line 3: a model needs an example"),
+        ("\n[parameters]", "model = 3\n[parameters]", "line 3: model is the text file.py:function"),
+        ("\n[parameters]", "example = [3]\n[parameters]", "line 3: example is of a model"),
+        (
+            "[32, 64, 128]",
+            str([*range(10001)]),
+            "line 6: width: a choice has at most 10,000 options",
+        ),
         ("constraints = [", "constraint = [", "line 2: unknown key 'constraint'"),
-        ('constraints = ["width * depth <= 512"]', "constraints = 3", "constraints are a list"),
-        (TOML, "", "has no table \\[parameters\\]"),
+        ('constraints = ["width * depth <= 512"]', "constraints = 3", "line 2: constraints are a"),
+        (TOML, "", "there are no parameters: write them below"),
+        (TOML, "parameters = 3", "line 1: there are no parameters"),
     ],
 )
 def test_a_fault_in_a_toml_file_is_one_line_with_its_place(
@@ -128,6 +148,12 @@ def test_a_fault_in_a_toml_file_is_one_line_with_its_place(
         ("space.choice([32", "spce.choice([32", "line 6: NameError: name 'spce' is not defined"),
         ("depth=space", "depth=depth=space", "line 5: is no Python: "),
         ("search = ", "search = a = 3 and ", "must make one space.Space"),
+        ("print(", "raise SystemExit(3)\nprint(", "line 23: SystemExit: 3"),
+        ("print(", "raise ValueError('a\\nb')\nprint(", "line 23: ValueError: a"),
+        ("print(", "import no_such_package\nprint(", "line 23: ModuleNotFoundError: No module"),
+        ("integer(2, 12)", "integer(2, 12, lgo=True)", "line 5: TypeError: integer"),
+        ("integer(2, 12)", "integer('2', 12)", "line 5: an integer has whole bounds"),
+        ("choice([32, 64, 128])", "choice(range(10**6))", "at most 10,000 options, got 1,000,000"),
         ("print(", "other = space.Space(a=[1])\nprint(", "several, name one: .*space.py:search"),
     ],
 )
@@ -143,6 +169,18 @@ def test_a_fault_in_a_python_file_is_one_line_with_its_place(
         space.load(path)
 
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "text"), [("space.toml", TOML), ("space.py", PYTHON)])
+def test_files_of_windows_are_read(tmp_path: Path, name: str, text: str) -> None:
+    plain = space.load(write(tmp_path, name, text))
+    (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+    assert space.load(str(tmp_path / name)) == plain
+    # Lines are counted as an editor shows them.
+    fault = text.replace("dropout", "dpeth").replace("[2, 12]", "[12, 2]").replace("(2,", "(22,")
+    (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + fault.replace("\n", "\r\n").encode())
+    with pytest.raises(SpaceFileError, match="line 5: "):
+        space.load(str(tmp_path / name))
 
 
 def test_what_is_no_file_of_a_space_is_refused(tmp_path: Path) -> None:
