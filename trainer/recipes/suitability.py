@@ -17,6 +17,7 @@ import math
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from archive.architecture.parameter_operations import BESIDE
 from archive.errors import ArchiveError, SettingsError, UnknownNameError, UsageError
 from archive.store.protocol_names import DEFAULT_RECIPE
 from archive.store.studies.creation import PARAMETERS
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from archive.trainer.tasks.base import Task
     from archive.trainer.tasks.file_access import FileAccess
 
-HYPERPARAMETERS = ("learning_rate", "weight_decay", "dropout", "max_norm")
+HYPERPARAMETERS = ("learning_rate", "weight_decay", "dropout", "max_norm", "batch_size")
 """Names that agents may set beside any network (`archive.trainer.fit.hyperparameters`)."""
 
 MOST_NAMES = 12
@@ -171,20 +172,17 @@ def _shape_words(shape: tuple[int, ...]) -> str:
 def _reads_fault(
     declaration: RecipeDeclaration, space: str, space_config: Mapping[str, Any]
 ) -> str:
-    names = []
-    if space == PARAMETERS:
-        for name, _ in space_config.get("parameters") or ():
-            names.append(name)
-
+    document = space_config if space == PARAMETERS else space_config.get(BESIDE, {})
+    names = [name for name, _ in document.get("parameters") or ()]
     for name, place in declaration.reads.items():
         if name in names or name in HYPERPARAMETERS:
             continue
 
-        if space != PARAMETERS:
+        if not document:
             return (
                 f"reads trial.parameters[{name!r}] ({place}), and networks of the space {space} "
-                "have no parameters: name a file of them, --space space.toml, or choose another "
-                "recipe"
+                "have no parameters: name a file of them, --space space.toml, or --parameters "
+                "knobs.toml beside the networks"
             )
 
         return (

@@ -89,7 +89,11 @@ OTHERS = space.Space(width=[8, 16], deep=space.group({"lr": [1, 2]}))
 
 def study_of(task, name, searched):
     """Return a study of a recipe on a built-in space, by its name, or on parameters."""
-    found = spaces.get(searched) if isinstance(searched, str) else spaces.of(searched)
+    if isinstance(searched, tuple):
+        found = spaces.beside(*searched)
+    else:
+        found = spaces.get(searched) if isinstance(searched, str) else spaces.of(searched)
+
     task = registry.get(task)
     protocol = f"{task.protocols[0].name}+recipe:{name}"
     if name == "default":
@@ -144,6 +148,8 @@ def study_of(task, name, searched):
             "parameter: it has width, deep",
         ),
         ("digits", "reads", "cnn", "and networks of the space cnn have no parameters"),
+        ("digits", "reads", ("cnn", KNOBS), None),
+        ("digits", "reads", ("cnn", OTHERS), "and the space has no such parameter: it has width"),
         ("digits", "perhaps", "cnn", None),
         ("digits", "perhaps", OTHERS, None),
         ("digits", "alike", KNOBS, "reads no parameters, so that all trials"),
