@@ -21,7 +21,7 @@ import json
 import math
 import re
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from archive.errors import UsageError
@@ -213,6 +213,46 @@ def setting_text(value: Any) -> str:
 def settings_text(settings: Mapping[str, Any]) -> str:
     """Return settings in one line, `depth=4 lr=0.0003 act=relu`; empty without settings."""
     return " ".join(f"{name}={setting_text(value)}" for name, value in settings.items())
+
+
+MOST_SETTINGS = 8
+"""Most settings that a cell of a table or a line of an event shows."""
+
+
+def short_settings(rows: Sequence[Mapping[str, Any]], most: int = MOST_SETTINGS) -> list[str]:
+    """Return the settings of several rows in one line each, long ones cut.
+
+    Where a row has more settings than `most`, each row shows the first of those that differ among
+    the rows, and how many settings it has beside them.
+
+    Args:
+        rows: Settings of each row.
+        most: Most settings that a row shows.
+    """
+    if all(len(settings) <= most for settings in rows):
+        return [settings_text(settings) for settings in rows]
+
+    first = rows[0]
+    names: dict[str, bool] = {}
+    for settings in rows:
+        for name, value in settings.items():
+            same = name in first and first[name] == value
+            names[name] = names.get(name, False) or not same
+
+    for name in first:
+        names[name] = names[name] or any(name not in settings for settings in rows)
+
+    # A single row differs from none: its first settings stand for it.
+    differing = [name for name, differs in names.items() if differs] or list(names)
+    texts = []
+    for settings in rows:
+        shown = {name: settings[name] for name in differing if name in settings}
+        shown = dict(list(shown.items())[:most])
+        left_out = len(settings) - len(shown)
+        text = settings_text(shown)
+        texts.append(f"{text} … {left_out} more".strip() if left_out else text)
+
+    return texts
 
 
 def mapped(value: Any, convert: Callable[[Any], Any]) -> Any:

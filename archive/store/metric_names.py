@@ -49,6 +49,18 @@ def unit_of(protocol: str, metric: str) -> str | None:
     return {"mse": STANDARDISED, "rmse": OWN_UNIT}.get(metric)
 
 
+def own_unit_metric(study: Study) -> str | None:
+    """Return the metric that has a study's objective in the target's own unit; None without one."""
+    if unit_of(study.protocol, study.objective) != STANDARDISED:
+        return None
+
+    return _root(study.objective)
+
+
+def _root(metric: str) -> str:
+    return metric.removesuffix("mse") + "rmse"
+
+
 def units_of(study: Study) -> str | None:
     """Return the units of a study's objectives in one text; None where there is nothing to say."""
     units = []
@@ -57,8 +69,7 @@ def units_of(study: Study) -> str | None:
         if unit is not None:
             text = f"{objective.name} is {unit}"
             if unit == STANDARDISED:
-                root = objective.name.removesuffix("mse") + "rmse"
-                text += f" ({root} is the error {OWN_UNIT})"
+                text += f" ({_root(objective.name)} is the error {OWN_UNIT})"
 
             units.append(text)
 

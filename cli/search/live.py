@@ -25,10 +25,11 @@ from archive.searches.events import (
     StudyOpened,
     WarmSource,
 )
+from archive.store.metric_names import own_unit_metric
 from archive.store.records import State, Study
 from archive.store.snapshots import ProposalView, Snapshot
 from archive.store.studies.studies import UNBOUNDED
-from archive.values import counted, settings_text
+from archive.values import counted, short_settings
 
 ROWS = 14
 """Number of the latest proposals in the table: a terminal of 24 lines holds them with head and
@@ -70,6 +71,7 @@ class LiveView:
         self.server = server
         self.epochs = epochs
         self.warm = warm
+        self._own_unit = own_unit_metric(study)
         self._print = print_message if stream is None else print_line
         terminal = console(stream)
         self._live = Live(console=terminal, refresh_per_second=4) if terminal.is_terminal else None
@@ -147,35 +149,40 @@ class LiveView:
         views = snapshot.proposals[-ROWS:]
         named = any(view.configuration for view in views)
         left = ["#", "state", "architecture", *(["configuration"] if named else [])]
-        for column in (*left, "acquisition", "epoch", self._metric, "value", "seconds"):
+        own_unit = [] if self._own_unit is None else [self._own_unit]
+        figures = ("acquisition", "epoch", self._metric, "value", *own_unit, "seconds")
+        for column in (*left, *figures):
             is_text = column in ("state", "architecture", "configuration")
             table.add_column(text(column), justify="left" if is_text else "right")
 
-        for view in views:
-            table.add_row(
-                *self._row(view, named=named), style="bold" if view == snapshot.incumbent else None
-            )
+        configurations = short_settings([view.configuration for view in views]) if named else []
+        for index, view in enumerate(views):
+            row = self._row(view, configurations[index] if named else None)
+            table.add_row(*row, style="bold" if view == snapshot.incumbent else None)
 
         return table
 
-    def _row(self, view: ProposalView, *, named: bool = False) -> list[Text]:
+    def _row(self, view: ProposalView, configuration: str | None = None) -> list[Text]:
         state = text(
             ("cancelled", "dim") if view.cancelled else (view.state.lower(), COLOURS[view.state])
         )
         cells = [text(str(view.number)), state, text(view.architecture_key[:8])]
-        if named:
-            cells.append(text(settings_text(view.configuration)))
+        if configuration is not None:
+            cells.append(text(configuration))
 
         if view.state is State.FAILED or _is_repeated(view):
             return [*cells, text((view.reason or "", "dim" if view.cancelled else "red"))]
 
-        figures = (
+        figures = [
             _number(view.acquisition),
             self._epochs(view),
             _number(view.latest.get(self._metric)),
             _number(view.value),
-            _number(view.seconds, ".1f"),
-        )
+        ]
+        if self._own_unit is not None:
+            figures.append(_number(view.metrics.get(self._own_unit)))
+
+        figures.append(_number(view.seconds, ".1f"))
         return [*cells, *map(text, figures)]
 
     def _epochs(self, view: ProposalView) -> str:
@@ -196,12 +203,17 @@ class LiveView:
 
         return text(
             f"best: #{best.number} {best.architecture_key[:8]}, {self.study.objective} "
-            f"{_number(best.value)}{_settings(best)}"
+            f"{_number(best.value)}{self._error(best)}{_settings(best)}"
         )
 
     @property
     def _metric(self) -> str:
         return self.study.objective
+
+    def _error(self, view: ProposalView) -> str:
+        """Return the objective in the target's own unit; empty where it has none."""
+        value = None if self._own_unit is None else view.metrics.get(self._own_unit)
+        return "" if value is None else f", {self._own_unit} {_number(value)}"
 
     def _print_events(self, snapshot: Snapshot) -> None:
         for view in snapshot.news:
@@ -246,7 +258,7 @@ class LiveView:
 
         if view.state in (State.COMPLETE, State.PRUNED):
             best = snapshot.incumbent.value if snapshot.incumbent else None
-            result = f"{self._metric} {_number(view.value)}{_cost(view)}"
+            result = f"{self._metric} {_number(view.value)}{self._error(view)}{_cost(view)}"
             return f"{name} {view.state.lower()}: {result}; best {_number(best)}"
 
         if _is_repeated(view):
@@ -268,7 +280,7 @@ def _is_repeated(view: ProposalView) -> bool:
 
 def _settings(view: ProposalView) -> str:
     """Return the configuration of a proposal in parentheses; empty without named values."""
-    return f" ({settings_text(view.configuration)})" if view.configuration else ""
+    return f" ({short_settings([view.configuration])[0]})" if view.configuration else ""
 
 
 def _cost(view: ProposalView) -> str:

@@ -34,7 +34,8 @@ from archive.searches.results import (
     recommended_item,
     unmet,
 )
-from archive.values import settings_text
+from archive.store.metric_names import own_unit_metric
+from archive.values import short_settings
 
 if TYPE_CHECKING:
     from archive.agents.recommendation import Recommendation
@@ -178,11 +179,12 @@ def print_pareto(pareto: ParetoItem) -> None:
     if repeated:
         columns.append("evaluations")
 
+    configurations = short_settings([proposal.configuration for proposal in pareto.proposals])
     rows = []
-    for proposal in pareto.proposals:
+    for proposal, configuration in zip(pareto.proposals, configurations, strict=True):
         row: list[Any] = [proposal.number, proposal.architecture]
         if with_names:
-            row.append(settings_text(proposal.configuration))
+            row.append(configuration)
 
         row += proposal.values.values()
         if repeated:
@@ -209,11 +211,12 @@ def print_recommended(recommended: RecommendedPareto) -> None:
         if noise != 0.0:
             columns.append("95 %")
 
+    configurations = short_settings([proposal.configuration for proposal in recommended.proposals])
     rows = []
-    for proposal in recommended.proposals:
+    for proposal, configuration in zip(recommended.proposals, configurations, strict=True):
         row: list[Any] = [proposal.number, proposal.architecture]
         if with_names:
-            row.append(settings_text(proposal.configuration))
+            row.append(configuration)
 
         for name, noise in recommended.noise.items():
             estimate = proposal.expected[name]
@@ -297,21 +300,24 @@ def _print(study: Study, items: Sequence[BestItem]) -> None:
     if items[0].expected is not None:
         columns += ["expected", "95 %", "evaluations"]
 
-    columns += [study.objective, *tests, *costs, "epochs", "seconds"]
+    own_unit = own_unit_metric(study)
+    beside = [] if own_unit is None or own_unit in tests else [own_unit]
+    columns += [study.objective, *beside, *tests, *costs, "epochs", "seconds"]
     if with_weights:
         columns.append("weights")
 
+    configurations = short_settings([item.configuration for item in items])
     rows = []
-    for item in items:
+    for item, configuration in zip(items, configurations, strict=True):
         row: list[Any] = [item.number, item.architecture]
         if with_names:
-            row.append(settings_text(item.configuration))
+            row.append(configuration)
 
         if item.expected is not None:
             row += [item.expected.mean, interval(item.expected), item.expected.evaluations]
 
         row.append(item.value)
-        row += list(map(item.metrics.get, tests))
+        row += list(map(item.metrics.get, [*beside, *tests]))
         row += [_cost(item.metrics.get(name)) for name in costs]
         row += [item.epochs, item.seconds]
         if with_weights:

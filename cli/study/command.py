@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -24,9 +24,10 @@ from archive.cli.render import (
 from archive.cli.study.items import ProposalItem, StudyItem, proposal_item, rungs_of, study_item
 from archive.errors import UsageError
 from archive.searches.results import NearestItem, ParetoItem, nearest_item, pareto_item, unmet
+from archive.store.metric_names import own_unit_metric
 from archive.store.studies.creation import agent_names
 from archive.store.studies.studies import RecipeVersion, describe_budget, recipe_versions
-from archive.values import counted, settings_text
+from archive.values import MOST_SETTINGS, counted, settings_text, short_settings
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -246,7 +247,7 @@ def show(ctx: click.Context, name: str, every: bool, as_json: bool) -> None:
 
     proposals = document.proposals
     listed = proposals if every else _best_and_latest(proposals, best)
-    _print_proposals(listed, sources, rungs)
+    _print_proposals(listed, sources, rungs, own_unit_metric(stored), whole=every)
     if left_out := len(proposals) - len(listed):
         print_message(f"left out: {counted(left_out, 'earlier proposal')}; --all shows all")
 
@@ -278,7 +279,7 @@ def _fields(document: StudyDocument, stored: Study, rungs: Rungs | None) -> dict
         "task": document.task,
         "protocol": document.protocol,
         "space": document.space,
-        "space_config": document.space_config,
+        "space_config": _settings_of_space(document.space_config),
         "objective": document.objective,
         "direction": document.direction,
         "objectives": ", ".join(map(str, stored.objectives)) if stored.further else None,
@@ -293,6 +294,16 @@ def _fields(document: StudyDocument, stored: Study, rungs: Rungs | None) -> dict
         "unit": units_of(stored),
     }
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def _settings_of_space(config: Mapping[str, Any]) -> object:
+    """Return the settings of a space, or a line on its parameters where there are many."""
+    parameters = config.get("parameters")
+    if not isinstance(parameters, list) or len(parameters) <= MOST_SETTINGS:
+        return config
+
+    constraints = counted(len(config.get("constraints") or ()), "constraint")
+    return f"{counted(len(parameters), 'parameter')}, {constraints} (--json has them)"
 
 
 def _several_versions(versions: Sequence[RecipeVersion]) -> str:
@@ -318,7 +329,12 @@ def _best_and_latest(
 
 
 def _print_proposals(
-    proposals: Sequence[ProposalItem], sources: Sequence[SourceItem], rungs: Rungs | None
+    proposals: Sequence[ProposalItem],
+    sources: Sequence[SourceItem],
+    rungs: Rungs | None,
+    own_unit: str | None,
+    *,
+    whole: bool,
 ) -> None:
     couplings = {}
     for source in sources:
@@ -326,10 +342,15 @@ def _print_proposals(
             estimate.number: estimate.coupling for estimate in source.couplings
         }
 
+    settings = [item.configuration for item in proposals]
+    configurations = list(map(settings_text, settings)) if whole else short_settings(settings)
     rows = []
-    for item in proposals:
+    for item, configuration in zip(proposals, configurations, strict=True):
         row = {**vars(item), "architecture": item.architecture[:8]}
-        row["configuration"] = settings_text(item.configuration) or None
+        row["configuration"] = configuration or None
+        if own_unit is not None:
+            row[own_unit] = item.metrics.get(own_unit)
+
         row["coupling"] = _coupling(couplings, item.number)
         if rungs is not None:
             row["rung"] = f"{item.rung}/{len(rungs.epochs)}"
@@ -337,7 +358,8 @@ def _print_proposals(
         rows.append(row)
 
     names = ("number", "state", "architecture", "configuration", "acquisition", "coupling")
-    more = ("rung", "epochs", "value", "seconds", "reason")
+    own_units = [] if own_unit is None else [own_unit]
+    more = ("rung", "epochs", "value", *own_units, "seconds", "reason")
     # Columns without a value would only narrow the others.
     columns = []
     for name in (*names, *more):

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from archive.errors import UsageError
-from archive.values import assignments, require_at_least, whole_number
+from archive.values import assignments, require_at_least, short_settings, whole_number
 
 
 @pytest.mark.parametrize(
@@ -43,3 +43,23 @@ def test_values_are_json_or_text():
 def test_a_name_with_two_values_is_refused():
     with pytest.raises(UsageError, match=r"^a metric must have one value, got a=1 and a=2$"):
         assignments(["a=1", "b=1", "a=2"], "a metric")
+
+
+def test_short_settings_stand_whole():
+    rows = [{"depth": 4, "lr": 3e-4}, {"depth": 4}, {}]
+    assert short_settings(rows) == ["depth=4 lr=0.0003", "depth=4", ""]
+    assert short_settings([]) == []
+
+
+def test_long_settings_show_what_differs_among_rows():
+    common = {f"p{number}": number for number in range(40)}
+    rows = [common, {**common, "p7": 0, "p30": "x"}, {**common, "p30": "y", "more": True}]
+    del rows[2]["p9"]
+    assert short_settings(rows) == [
+        "p7=7 p9=9 p30=30 … 37 more",
+        "p7=0 p9=9 p30=x … 37 more",
+        "p7=7 p30=y more=true … 37 more",
+    ]
+    assert short_settings(rows, most=1)[1] == "p7=0 … 39 more"
+    # A single row differs from none.
+    assert short_settings([common], most=2) == ["p0=0 p1=1 … 38 more"]

@@ -13,9 +13,10 @@ ones and the sizes, which is cached below `ARCHIVE_HOME/data/images`, and once f
 from __future__ import annotations
 
 import os
+import re
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,13 +91,14 @@ def read_folder(
         digest: Digest of its content.
         size: Height and width of the arrays; None for a size by the median.
         kind: Kind of the labels; None infers it: folders are classes.
-        skip_bad: Whether files that cannot be read are left out.
+        skip_bad: Whether files that cannot be read, and rows of a table without a file, are left
+            out.
 
     Raises:
         UnusableFileError: The folder has no such content, or files that cannot be read.
     """
     real = Path(os.path.realpath(folder))
-    files, by_table = _files(folder, real)
+    files, by_table, missing = _files(folder, real, skip_bad=skip_bad)
     facts = facts_of(real, digest, [file.name for file in files])
     bad = [file.name for file in files if facts[file.name].fault is not None]
     if bad and not skip_bad:
@@ -126,9 +128,10 @@ def read_folder(
         "channels": arrays.shape[3],
         "bits": 16 if deep else 8,
         "resize": "bilinear, both sides to the size",
-        "skipped": len(bad),
+        "skipped": len(bad) + missing,
     }
-    return content.prepared(arrays.read, preparation, _notes(seen, arrays, size, len(bad)))
+    notes = _notes(seen, arrays, size, len(bad) + missing)
+    return content.prepared(arrays.read, preparation, notes)
 
 
 def _notes(
@@ -155,8 +158,8 @@ def _notes(
     return note
 
 
-def _files(folder: Path, real: Path) -> tuple[list[ImageFile], bool]:
-    """Return the files with their labels, and whether a table has the labels."""
+def _files(folder: Path, real: Path, *, skip_bad: bool) -> tuple[list[ImageFile], bool, int]:
+    """Return the files with their labels, whether a table has these, and its rows without a file."""
     try:
         names = named_files.list_folder(real)
     except OSError as error:
@@ -171,9 +174,10 @@ def _files(folder: Path, real: Path) -> tuple[list[ImageFile], bool]:
         raise UnusableFileError(f"{folder} must have one CSV with the labels, got {len(tables)}")
 
     if tables:
-        return _labelled(folder, real / tables[0], images), True
+        files, missing = _labelled(real / tables[0], images, skip_bad=skip_bad)
+        return files, True, missing
 
-    return _in_folders(folder, images), False
+    return _in_folders(folder, images), False, 0
 
 
 def _in_folders(folder: Path, images: Sequence[str]) -> list[ImageFile]:
@@ -200,7 +204,8 @@ def _in_folders(folder: Path, images: Sequence[str]) -> list[ImageFile]:
     return files
 
 
-def _labelled(folder: Path, table: Path, images: Sequence[str]) -> list[ImageFile]:
+def _labelled(table: Path, images: Sequence[str], *, skip_bad: bool) -> tuple[list[ImageFile], int]:
+    """Return the files of a table with their labels, and the number of rows without a file."""
     try:
         content = table.read_bytes()
     except OSError as error:
@@ -220,6 +225,7 @@ def _labelled(folder: Path, table: Path, images: Sequence[str]) -> list[ImageFil
 
     files: list[ImageFile] = []
     used: set[str] = set()
+    missing = 0
     for row, line in enumerate(lines[1:], 1):
         if len(line) != 2:
             raise UnusableFileError(
@@ -229,9 +235,17 @@ def _labelled(folder: Path, table: Path, images: Sequence[str]) -> list[ImageFil
 
         entry, label = (text.strip() for text in line)
         image = by_name.get(entry.replace("\\", "/").removeprefix("./"))
-        if image is None or image in used:
-            fault = f"row {row} of {table} names "
-            fault += "no image of the folder" if image is None else "an image for the second time"
+        if image is None and skip_bad:
+            missing += 1
+            continue
+
+        if image is None:
+            fault = f"row {row} of {table} names no image of the folder"
+            advice = "mend it, or append :skip-bad to the task to leave such rows out"
+            raise UnusableFileError(fault, f"{fault}: {entry!r}; {advice}")
+
+        if image in used:
+            fault = f"row {row} of {table} names an image for the second time"
             raise UnusableFileError(fault, f"{fault}: {entry!r}")
 
         if not label:
@@ -243,7 +257,13 @@ def _labelled(folder: Path, table: Path, images: Sequence[str]) -> list[ImageFil
     if not files:
         raise UnusableFileError(f"{table} has no row with the name of a file and its label")
 
-    return sorted(files, key=lambda file: file.name)
+    if separator != "," and all(_NUMBER_WITH_COMMA.fullmatch(file.label) for file in files):
+        files = [replace(file, label=file.label.replace(",", ".")) for file in files]
+
+    return sorted(files, key=lambda file: file.name), missing
+
+
+_NUMBER_WITH_COMMA = re.compile(r"[-+]?\d+(,\d+)?")
 
 
 def _answers(

@@ -219,7 +219,7 @@ def _column_of_array(path: Path, index: int, name: str, column: Any) -> MixedCol
         return MixedColumn(name, "date", _date_parts(path, index, name, column))
 
     fault = f"{path} has a column that is neither of numbers, texts nor dates"
-    raise UnusableFileError(fault, f"{fault}: {name!r} is of {kind}")
+    raise UnusableFileError(fault, f"{fault}: {name!r} is of {kind}; write the file without it")
 
 
 def _is_number(kind: Any) -> bool:

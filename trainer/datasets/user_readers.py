@@ -168,9 +168,11 @@ def separator_of(text: str, target: str = "") -> str:
 
     Args:
         text: Content of the file.
-        target: Name of the target; empty takes the separator with the most columns.
+        target: Name of the target; empty takes the separator with the most columns, as where no
+            separator makes the target a column.
     """
     widths: dict[str, int] = {}
+    without: dict[str, int] = {}
     for separator in SEPARATORS:
         try:
             head, _ = split_head(text, separator)
@@ -179,9 +181,12 @@ def separator_of(text: str, target: str = "") -> str:
 
         if not target or target in head:
             widths[separator] = len(head)
+        else:
+            without[separator] = len(head)
 
     # The first of equals: a comma.
-    return max(widths, key=lambda separator: widths[separator], default=",")
+    counts = widths or without
+    return max(counts, key=lambda separator: counts[separator], default=",")
 
 
 def split_head(text: str, separator: str) -> tuple[list[str], str]:
@@ -200,11 +205,6 @@ def split_head(text: str, separator: str) -> tuple[list[str], str]:
 
 def check_head(path: Path, head: Sequence[str], target: str) -> None:
     """Check that the columns have different names, the target once, and that there is an input."""
-    if len(head) == 1 and ";" in head[0]:
-        raise UnusableFileError(
-            f"the columns of {path} must be separated by commas, not by semicolons"
-        )
-
     if head.count(target) != 1:
         count = "no column" if target not in head else "two columns"
         fault = f"{path} has {count} {target!r} to predict"

@@ -90,6 +90,8 @@ HEAD_CHARACTERS = 2**16
 """Characters of a CSV in which its header is looked for."""
 MOST_COLUMNS = 12
 """Most columns that a message lists."""
+SUFFIXES = (".csv", ".gz", ".npz", ".parquet", ".pq", ".tsv")
+"""Endings of files that tasks learn from."""
 NETWORKS = ("arch_str", "net_str", "genotype", "adjacency_rowmajor", "arch")
 """Columns by which a table describes networks; those of choices begin with their form."""
 
@@ -230,7 +232,9 @@ def _message(name: str, path: str, column: str, form: str = "") -> str | None:
             return _folder_message(name, path, file)
 
         if not file.is_file():
-            return None
+            # A study in a database may name any text: only a text that looks like a file is one.
+            is_named = not form and file.suffix in SUFFIXES and not column
+            return f"there is no file {path}, and no task of this name" if is_named else None
     except (OSError, ValueError, SettingsError):
         return None
 

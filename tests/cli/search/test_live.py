@@ -67,3 +67,37 @@ def test_messages_during_a_live_table_stand_above_it(monkeypatch, width):
     assert lines[:2] == ["stopping …", "a warning"]
     assert [line for line in lines if line.startswith("mine ")] == [lines[2]]
     assert lines[-2] == "interrupted"
+
+
+def test_a_regression_shows_its_error_in_the_own_unit(capsys):
+    study = Study("mine", "diabetes", "diabetes/1", "mlp", "valid_mse", direction="minimise")
+    metrics = {"valid_mse": 0.5, "valid_rmse": 55.25}
+    done = ProposalView(
+        "mine#00000",
+        0,
+        State.COMPLETE,
+        "0" * 32,
+        "0" * 32,
+        metrics=metrics,
+        latest=metrics,
+        value=0.5,
+        configuration={f"p{number}": number for number in range(40)},
+    )
+    counts = {state: int(state is State.COMPLETE) for state in State}
+    snapshot = Snapshot(study, (done,), counts, done, changed=(done,))
+    with LiveView(study, "random", "here", None, 0) as view:
+        view._begun = True
+        view.update(snapshot)
+        table = view._table(snapshot)
+        foot = view._foot(snapshot).plain
+
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert "p7=7 … 32 more) complete: valid_mse 0.5, valid_rmse 55.25; best 0.5" in line
+    assert [str(column.header) for column in table.columns][-4:] == [
+        "valid_mse",
+        "value",
+        "valid_rmse",
+        "seconds",
+    ]
+    assert [str(column._cells[0]) for column in table.columns][-2] == "55.25"
+    assert "valid_mse 0.5, valid_rmse 55.25 (p0=0" in foot

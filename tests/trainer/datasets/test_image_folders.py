@@ -192,6 +192,18 @@ def test_bad_files_are_named_and_left_out_on_request_only(tmp_path):
     assert sum(map(len, (task.load().train, task.load().valid, task.load().test))) == 24
 
 
+def test_a_table_may_lack_files_on_request_and_have_decimal_commas(tmp_path):
+    fill(tmp_path, classes=("all",))
+    rows = [f"all/{number:02};{number},5" for number in range(12)]
+    (tmp_path / "a.csv").write_text("\n".join(["f;l", *rows, "all/99;1,5"]))
+    with pytest.raises(UsageError, match=r"row 13 .* or append :skip-bad to the task"):
+        registry.get(f"images:{tmp_path}")
+
+    task = registry.get(f"images:{tmp_path}:skip-bad")
+    assert task.kind == "regression"
+    assert task.summary.endswith("; 1 bad file left out")
+
+
 def at_root(folder):
     image().save(folder / "00.png")
 

@@ -216,7 +216,11 @@ HOSTILE = {
         "rarest of 2 has 1: append :values",
     ),
     "no text": (b"\xff\xfe\x00", "y", "is no UTF-8 text: save it as UTF-8"),
-    "semicolons": ("a;b;z\n" + "1,5;2,5;3\n" * 12, "y", "separated by commas, not by semicolons"),
+    "semicolons": (
+        "a;b;z\n" + "1,5;2,5;3\n" * 12,
+        "y",
+        "has no column 'y' to predict: it has a, b, z",
+    ),
     "blank lines": (
         "\n \na,b,y\n\n,,\n" + "1,2,x\n" * 12 + "\n1,2,z\n\n",
         "y",
@@ -550,6 +554,7 @@ def test_the_name_of_a_file_alone_is_answered_by_the_name_of_its_task(tmp_path, 
         "columns are set:lr, acc",
         "odd.csv": "odd.csv is a file, not a task: its task is csv:odd.csv#TARGET",
         "scans.npz": "scans.npz is a file, not a task: its task is npz:scans.npz",
+        "gone.csv": "there is no file gone.csv, and no task of this name",
     }
     for name, answer in answers.items():
         with pytest.raises(UsageError) as refused:
