@@ -37,8 +37,9 @@ def html(archive: Archive, study: str, *, top: int = TOP, rows: int = ROWS) -> s
         UnknownNameError: There is no study of this name.
     """
     from archive.report.contents import contents
+    from archive.report.page.matters import matters
     from archive.report.page.plots import plots
     from archive.report.page.rendering import render
 
     read = contents(archive, study, top=top, rows=rows)
-    return render(read, list(plots(archive, read)))
+    return render(read, [*plots(archive, read), *matters(archive, read)])

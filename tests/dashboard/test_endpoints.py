@@ -448,6 +448,27 @@ def test_hyperparameters_and_gains_are_those_of_the_plots(archive, client):
     )
 
 
+def test_what_matters_is_a_ranking_with_slices_or_nothing(archive, client):
+    evaluate(archive, [0.5, 0.25], "few")
+    few = client.get("/api/study/matters?study=few").json()
+    assert "an analysis needs 10" in few["nothing"]
+    archive.studies.create(study("rates"))
+    agent = archive.proposals.register_agent("nasbot", {}, "1")
+    made = [
+        Suggestion(cell, hyperparameters={"rate": 10.0 ** -(at % 4)})
+        for at, cell in enumerate(cells(24))
+    ]
+    outcomes = [Result(0.1 * (at % 4), {}) for at in range(24)]
+    archive.proposals.create("rates", agent, made, outcomes=outcomes)
+    found = client.get("/api/study/matters?study=rates").json()
+    assert found["parameters"][0]["name"] == "rate" and found["explained"] > 0.5
+    first = found["slices"][0]
+    assert (first["name"], first["scaling"], len(first["value"])) == ("rate", "logarithmic", 24)
+    assert len(first["grid"]) == len(first["mean"]) == len(first["low"])
+    assert client.get("/api/study/matters?study=rates").json() == found
+    assert client.get("/api/study/matters?study=nothing").status_code == 404
+
+
 @pytest.mark.parametrize(
     "name", [".", "..", "a/b", "/", "50 % ?&+=;", "%2e%2e", "größer 🙂@home", "x/proposals", '"7"']
 )

@@ -331,3 +331,18 @@ def test_marks_outside_the_axes_are_counted_and_gaps_stay_gaps():
     assert text.count("<circle") == 2 and "&lt;a&gt;" in text and "&lt;x&gt;" in text
     assert 'class="line s0" d="M62.0 286.0M626.0 10.0"' in text
     assert 'class="line s1" d="M62.0 286.0H626.0V10.0"' in text
+
+
+def test_parameters_that_matter_have_a_chart_and_slices(archive):
+    archive.studies.create(study(objective="accuracy"))
+    agent = archive.proposals.register_agent("random", {}, "1")
+    suggestions = [
+        Suggestion(network, hyperparameters={"rate": 10.0 ** -(at % 5), "act": "ab<"[at % 3]})
+        for at, network in enumerate(cells(30))
+    ]
+    outcomes = [Result(0.1 * (at % 5)) for at in range(30)]
+    archive.proposals.create("study", agent, suggestions, outcomes=outcomes)
+    text = report.html(archive, "study")
+    assert "What matters" in text
+    assert "rate, logarithmic" in text
+    assert "accuracy and rate" in text

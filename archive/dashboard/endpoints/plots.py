@@ -1,10 +1,12 @@
-"""Plots that need more than a study's points: hyperparameters, gains, time line, objectives.
+"""Plots that need more than a study's points: hyperparameters, importance, gains, time line, objectives.
 
 The numbers come from `archive.plots.data`, which `archive study plot` draws.
 """
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -17,8 +19,11 @@ from archive.dashboard.wire import describe_objectives, json_response, select_at
 from archive.errors import UnknownNameError, UsageError
 from archive.objectives import sign
 from archive.plots.data import gains, hyperparameters, timeline
+from archive.plots.data.columns import ColumnTable, read_table
 from archive.plots.data.curves import evenly
+from archive.plots.data.importance import Analysis, ImportanceReport
 from archive.plots.data.results import pick
+from archive.plots.data.slices import Slices, slices_of
 from archive.queries.pareto import ParetoSet, pareto_set
 from archive.store.ranking import values_of
 from archive.store.records import State
@@ -29,6 +34,12 @@ MOST_LINES = 1000
 """Lines of the parallel view."""
 LONGEST = 10 * 365 * 86_400
 """Seconds of the longest time line."""
+DOTS = 400
+"""Results of a slice."""
+KEPT = 16
+"""Most analyses that are kept: a forest takes a second."""
+
+_analyses: dict[tuple[str, str], tuple[ImportanceReport, Slices]] = {}
 
 
 def _parallel(request: Request) -> Response:
@@ -57,6 +68,54 @@ def _parallel(request: Request) -> Response:
     return json_response(
         {**about, "number": data.number.tolist(), "value": data.value.tolist(), "axes": axes}
     )
+
+
+def _matters(request: Request) -> Response:
+    """Return the importance of parameters and decisions, and slices of the most important ones."""
+    study = named_study(request)
+    try:
+        table = read_table(archive_of(request), study)
+        importance, sliced = _analyse(table)
+    except UsageError as error:
+        return _nothing(error)
+
+    slices = []
+    for part in sliced.slices:
+        rows = evenly(len(part.value), DOTS)
+        slices.append(
+            {
+                "name": part.axis.name,
+                "scaling": part.axis.scaling,
+                "ticks": part.axis.ticks,
+                "number": part.number[rows].tolist(),
+                "places": np.round(part.places[rows], 4).tolist(),
+                "value": part.value[rows].tolist(),
+                "grid": np.round(part.grid, 4).tolist(),
+                "mean": part.mean.tolist(),
+                "low": part.low.tolist(),
+                "high": part.high.tolist(),
+            }
+        )
+
+    return json_response({**asdict(importance), "slices": slices})
+
+
+def _analyse(table: ColumnTable) -> tuple[ImportanceReport, Slices]:
+    """Return the analysis of a table; of an unchanged study the last one."""
+    digest = blake2b(table.value.tobytes(), digest_size=16)
+    for column in table.columns:
+        digest.update(column.name.encode())
+        digest.update(column.codes.tobytes())
+
+    key = (table.study, digest.hexdigest())
+    if key not in _analyses:
+        analysis = Analysis(table)
+        if len(_analyses) >= KEPT:
+            _analyses.clear()
+
+        _analyses[key] = (analysis.report(), slices_of(analysis))
+
+    return _analyses[key]
 
 
 def _gains(request: Request) -> Response:
@@ -180,6 +239,7 @@ def _steps(history: tuple[tuple[int, float], ...]) -> list[tuple[int, float]]:
 ROUTES = [
     Route("/api/study/parallel", _parallel),
     Route("/api/study/gains", _gains),
+    Route("/api/study/matters", _matters),
     Route("/api/study/objectives", _objectives),
     Route("/api/timeline", _timeline),
 ]

@@ -182,7 +182,7 @@ class Chart:
         for number, label in self.x.ticks():
             (left,), _ = self._pixels(np.array([number]), np.array([self.y.low]))
             yield f'<path class="grid" d="M{left:.1f} {TOP}V{bottom}"/>'
-            yield f'<text x="{left:.1f}" y="{bottom + 15}" text-anchor="middle">{label}</text>'
+            yield f'<text x="{left:.1f}" y="{bottom + 15}" text-anchor="middle">{escape(shorten(label, LONGEST_TICK))}</text>'
 
         yield f'<path class="axis" d="M{self.left} {TOP}V{bottom}H{right}"/>'
         across, up = (escape(shorten(label)) for label in labels)
@@ -213,6 +213,8 @@ def _same_unit(x: AxisScale, y: AxisScale) -> AxisScale:
 
 TICKS = 6
 """Rough number of ticks of an axis."""
+LONGEST_TICK = 14
+"""Characters of the label of a tick."""
 
 _UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
@@ -225,11 +227,13 @@ class AxisScale:
         low: Number at the beginning.
         high: Number at the end, above `low`.
         logarithmic: Whether places are linear in the logarithm; `low` is positive then.
+        marks: Ticks with their labels, in place of round numbers.
     """
 
     low: float
     high: float
     logarithmic: bool = False
+    marks: tuple[tuple[float, str], ...] = ()
 
     @classmethod
     def around(
@@ -255,7 +259,10 @@ class AxisScale:
         return (values - self.low) / (self.high - self.low)
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Return round numbers on the axis with their labels."""
+        """Return the marks of the axis, or round numbers, with their labels."""
+        if self.marks:
+            return list(self.marks)
+
         numbers = self._decades() if self.logarithmic else self._steps()
         return [(number, short(number)) for number in numbers]
 

@@ -14,6 +14,7 @@ import { Table } from "../parts/table.js";
 import { later, throttled } from "../parts/timing.js";
 import { gainsCard, refreshGains } from "../study/gains.js";
 import { lineageCard, loadLineage } from "../study/lineage.js";
+import { mattersPart, refreshMatters } from "../study/matters.js";
 import { growthCard, objectivesCard, paretoCard, refreshObjectives } from "../study/objectives.js";
 import { parallelCard, refreshParallel } from "../study/parallel.js";
 import { frontCard, predictedCard, progressCard, showScatters } from "../study/scatters.js";
@@ -209,7 +210,7 @@ function build() {
     el("div.cards", {}, paretoCard, growthCard),
     el("div.cards", {}, progressCard, frontCard, curvesCard, predictedCard),
     el("div.cards", {}, runningCard, lineageCard),
-    timelineCard, parallelCard, gainsCard,
+    timelineCard, parallelCard, mattersPart, gainsCard,
     section("Proposals", tableTools, table.element, pager));
 }
 
@@ -228,7 +229,7 @@ function take(news) {
     showScatters();
     refreshTable();
     refreshCurves();
-    for (const refresh of [refreshObjectives, refreshTimeline, refreshParallel, refreshGains]) refresh();
+    for (const refresh of [refreshObjectives, refreshTimeline, refreshParallel, refreshMatters, refreshGains]) refresh();
   }
   showFacts();
   showTrainers();
