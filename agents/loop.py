@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from archive.api import Archive
     from archive.store.records import Study
     from archive.store.snapshots import ProposalView, Snapshot
+    from archive.store.studies.builds import ConfigurationBuilder
 
 PAUSE = 0.2
 """Polling interval in seconds: far below the time of a training, and at most five reads a
@@ -63,6 +64,7 @@ def run(
     *,
     version: str,
     costs: KnownCosts = NO_COSTS,
+    builder: ConfigurationBuilder | None = None,
     batch: int = 1,
     retrain: bool = False,
     pause: float = PAUSE,
@@ -77,6 +79,7 @@ def run(
         agent: The agent that proposes.
         version: Version of the software, recorded with the agent.
         costs: Known costs of the study's networks.
+        builder: Builds the networks of its configurations; None for none.
         batch: Number of open proposals to maintain.
         retrain: Also train networks for which the archive has a result of the study's protocol, see
             `archive.queue.reuse`.
@@ -102,7 +105,7 @@ def run(
 
         return DistanceSync(archive, agent.grams)
 
-    searcher = Searcher(archive, costs)
+    searcher = Searcher(archive, costs, builder)
     look = archive.studies.follow(study.name)
     results = Results(archive, wait)
     pauses = Pauses(PAUSE if results.wake else pause)

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from archive.api import Archive
     from archive.spaces.base import Space
     from archive.store.records import Proposal, Result, Study
+    from archive.store.studies.builds import Build, ConfigurationBuilder
 
 MOST_SPARE = 8
 """Most spare suggestions of one call, each of which costs a fantasy update of the model."""
@@ -73,16 +74,23 @@ class Searcher:
     Args:
         archive: The archive of the study.
         costs: Known costs of its networks.
+        builder: Builds the networks of configurations; None for none.
 
     Attributes:
         stream: Random stream, see `archive.agents.provenance.generator`.
         spare: Spare suggestions that the next call requests.
     """
 
-    def __init__(self, archive: Archive, costs: KnownCosts = NO_COSTS) -> None:
+    def __init__(
+        self,
+        archive: Archive,
+        costs: KnownCosts = NO_COSTS,
+        builder: ConfigurationBuilder | None = None,
+    ) -> None:
         """Start as a search that is alone."""
         self._archive = archive
         self._costs = costs
+        self._builder = builder
         self.stream = 0
         self.spare = 0
         self._quiet = 0
@@ -132,6 +140,7 @@ class Searcher:
 
         suggestions = _check(agent, agent.propose(searched, requested, rng))
         seconds = time.process_time() - began
+        suggestions = self._store_networks(study, suggestions, retrain)
         proposals = self._archive.proposals.create(
             study.name,
             agent_id,
@@ -149,6 +158,43 @@ class Searcher:
 
         lost = self._adapt_to_others(new, proposals, count)
         return ProposeOutcome(tuple(proposals), lost)
+
+    def _store_networks(
+        self, study: Study, suggestions: list[Suggestion], retrain: bool
+    ) -> list[Suggestion]:
+        """Store the networks of configurations, and return the suggestions to add now.
+
+        A configuration that may be one training with an open proposal is left out: when that has
+        its result, the agent may suggest the configuration again, which is then answered.
+        """
+        builds: list[Build] = []
+        if self._builder is not None:
+            for build in self._builder.builds(architectures_of(suggestions)):
+                if build is not None:
+                    builds.append(build)
+
+        if not builds:
+            return suggestions
+
+        self._archive.builds.add(builds)
+        if retrain:
+            return suggestions
+
+        twins = self._archive.builds.twins(build.configuration.key for build in builds)
+        keys = []
+        for of_key in twins.values():
+            keys += [twin.key for twin in of_key]
+
+        open_keys = self._archive.builds.open(study.name, keys)
+        added = []
+        for suggestion in suggestions:
+            key = suggestion.architecture.key
+            is_open = any(twin.key in open_keys for twin in twins.get(key, ()))
+            if suggestion.repeat or not is_open:
+                open_keys.add(key)
+                added.append(suggestion)
+
+        return added
 
     def _known_outcomes(
         self, study: Study, suggestions: Sequence[Suggestion], retrain: bool

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from archive.store.distances import Distances
     from archive.store.lineage import Lineage
     from archive.store.proxies import ProxyScores
+    from archive.store.studies.builds import Builds
     from archive.store.studies.studies import Studies
     from archive.store.weights import Retention, WeightsLookup
 
@@ -33,7 +34,8 @@ _PARTS: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
     "architectures": ("archive.store.architectures", "Architectures", ()),
     "studies": ("archive.store.studies.studies", "Studies", ("architectures",)),
     "proposals": ("archive.queue.proposals", "Proposals", ("architectures",)),
-    "answers": ("archive.queue.reuse", "ReusedResults", ()),
+    "answers": ("archive.queue.reuse", "ReusedResults", ("builds",)),
+    "builds": ("archive.store.studies.builds", "Builds", ("architectures",)),
     "distances": ("archive.store.distances", "Distances", ()),
     "proxies": ("archive.store.proxies", "ProxyScores", ("architectures",)),
     "weights": ("archive.store.weights", "WeightsLookup", ()),
@@ -56,6 +58,7 @@ class Archive:
         studies: Studies and their evaluations.
         proposals: Proposals, leases and results.
         answers: Known results of architectures that are proposed again.
+        builds: Networks that models build of configurations of parameters.
         distances: Distances between pairs of architectures.
         proxies: Zero-cost proxies of architectures.
         weights: Addresses of stored weights.
@@ -68,6 +71,7 @@ class Archive:
     studies: Studies
     proposals: Proposals
     answers: ReusedResults
+    builds: Builds
     distances: Distances
     proxies: ProxyScores
     weights: WeightsLookup

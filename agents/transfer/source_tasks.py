@@ -9,7 +9,8 @@ space.
 
 A reused result (`archive.queue.reuse`) is a copy of another evaluation. Beside the original it
 carries no information, and as a replicate of equal score it would bias the estimate of the noise.
-Each result therefore enters once.
+Each result therefore enters once for a network. Two configurations that build one network are two
+points of an agent's space, and one training is the result of both.
 """
 
 from __future__ import annotations
@@ -52,15 +53,23 @@ def split(
 
 
 def without_copies(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
-    """Return evaluations, each result once: the original, or its first copy without it."""
-    seen_results = {evaluation.id for evaluation in evaluations if evaluation.answered_from is None}
+    """Return evaluations, each result of a network once.
+
+    The original is kept, or its first copy without it.
+    """
+    seen_results = set()
+    for evaluation in evaluations:
+        if evaluation.answered_from is None:
+            seen_results.add((evaluation.id, evaluation.architecture.functional_key))
+
     kept: list[Evaluation] = []
     for evaluation in evaluations:
         if evaluation.answered_from is not None:
-            if evaluation.answered_from in seen_results:
+            result = (evaluation.answered_from, evaluation.architecture.functional_key)
+            if result in seen_results:
                 continue
 
-            seen_results.add(evaluation.answered_from)
+            seen_results.add(result)
 
         kept.append(evaluation)
 

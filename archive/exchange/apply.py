@@ -87,6 +87,7 @@ def identity(kind: str, record: Record) -> Any:
 
     names = {
         "study": ("name",), "warm_start": ("study", "source"), "architecture": ("key",), "morph": ("parent", "child"),
+        "build": ("configuration", "network", "model"),
         "distances": ("of",), "proxies": ("of", "task", "protocol", "source"), "task": ("task", "protocol"),
     }  # fmt: skip
     values = tuple(record[name] for name in names.get(kind, ("id",)))
@@ -209,6 +210,16 @@ def _write_morphs(tx: ManagedTransaction, records: Sequence[Record]) -> int:
             stored[identity("morph", row)] = row
 
     return _run(tx, statements.MORPH, list(_merge("morph", stored, records).values()))
+
+
+def _write_builds(tx: ManagedTransaction, records: Sequence[Record]) -> int:
+    configurations = sorted(set(read_column(records, "configuration")))
+    lock(tx, "Architecture", configurations)
+    stored = {}
+    for row in reading.builds(reading.asking_within(tx), configurations):
+        stored[identity("build", row)] = row
+
+    return _run(tx, statements.BUILD, list(_merge("build", stored, records).values()))
 
 
 def _write_evaluations(tx: ManagedTransaction, records: Sequence[Record]) -> int:
@@ -362,6 +373,7 @@ _WRITERS: dict[str, Callable[[ManagedTransaction, Sequence[Record]], int]] = {
     "warm_start": _write_warm_starts,
     "architecture": _write_architectures,
     "morph": _write_morphs,
+    "build": _write_builds,
     "evaluation": _write_evaluations,
     "proposal": _write_proposals,
     "distances": _write_distances,

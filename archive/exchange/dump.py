@@ -140,6 +140,10 @@ class _Writing:
             self._evaluations(page)
 
     def relations(self, *, distances: bool) -> None:
+        for record in reading.builds(self.ask, sorted(self.written["architecture"])):
+            self._architectures([record["network"]])
+            self._put("build", record)
+
         children = set(self.written["architecture"])
         while children:
             networks = set(self.written["architecture"])

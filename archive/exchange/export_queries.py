@@ -18,6 +18,7 @@ from archive.store import architectures
 from archive.store.architectures import batched
 from archive.store.dump_statements import (
     AGENTS,
+    BUILDS,
     DISTANCES,
     EVALUATIONS,
     EVERY,
@@ -189,6 +190,13 @@ def morphs(ask: Ask, children: Iterable[str]) -> Iterator[list[Record]]:
         yield [
             {**row, "operations": list(row["operations"] or [])} for row in ask(PARENTS, keys=page)
         ]
+
+
+def builds(ask: Ask, keys: Iterable[str]) -> Iterator[Record]:
+    """Yield the networks that models build of configurations."""
+    for page in batched(keys, PAGE):
+        for row in ask(BUILDS, ids=page):
+            yield {**row, "properties": _export("build", row["properties"])}
 
 
 def distances(

@@ -221,6 +221,9 @@ class _Checked:
         if kind == "morph" and record["parent"] == record["child"]:
             raise UsageError(f"morph has {record['parent']} as parent and child")
 
+        if kind == "build" and record["configuration"] == record["network"]:
+            raise UsageError(f"build has {record['network']} as configuration and network")
+
         if kind == "study" and record["name"] in self.seen["study"]:
             raise UsageError(f"two studies of the file would have the name {record['name']!r}")
 

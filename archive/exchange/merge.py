@@ -12,6 +12,7 @@ refused; the remedy is another name for the study.
                           the larger value
     worker                the latest heartbeat
     morph                 fewer operations, then alphabetically
+    build                 the later one
     all other properties  the properties of both; of two values, the larger
 """
 
@@ -216,6 +217,10 @@ def _morph(stored: Record, loaded: Record) -> Record:
     return min(stored, loaded, key=lambda record: (len(record["operations"]), record["operations"]))
 
 
+def _build(stored: Record, loaded: Record) -> Record:
+    return max(stored, loaded, key=lambda record: (record["properties"]["built"], text_of(record)))
+
+
 def _with_properties(stored: Record, loaded: Record) -> Record:
     return {**loaded, "properties": _larger(stored["properties"], loaded["properties"])}
 
@@ -238,6 +243,7 @@ _RULES: dict[str, Callable[[Record, Record], Record]] = {
     "warm_start": _with_properties,
     "architecture": _with_properties,
     "morph": _morph,
+    "build": _build,
     "evaluation": _evaluation,
     "proposal": _proposal,
     "distances": _distances,

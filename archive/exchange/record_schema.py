@@ -8,6 +8,7 @@
     warm_start     study, source, properties                                                  both
     architecture   key, architecture (see `archive.architecture.codec`), properties                        key
     morph          parent, child, operations                                                  both
+    build          configuration, network, model, properties                                  all but properties
     evaluation     id, task, protocol, architecture, properties, weights                      id
     proposal       study, number, architecture, agent, properties, result, claims             study, number
     distances      of, to {key: {kind of distance: number or numbers}}                        pair
@@ -122,6 +123,12 @@ SHAPES: Mapping[str, RecordShape] = MappingProxyType(
             computed=frozenset("key functional_key space depth layers edges mass code revision".split()),
         ),
         "morph": RecordShape({"parent": is_key, "child": is_key, "operations": is_texts}),
+        "build": RecordShape(
+            {"configuration": is_key, "network": is_key, "model": is_name, "properties": is_map},
+            {"version": is_text, "reads": is_texts, "state": is_text, "built": is_whole},
+            ("built",),
+            frozenset(["model"]),
+        ),
         "evaluation": RecordShape(
             {
                 "id": is_name, "task": is_name, "protocol": is_name, "architecture": is_key,
@@ -207,6 +214,9 @@ def references(kind: str, record: Record) -> Iterable[tuple[str, str]]:
 
     if kind == "morph":
         return [("architecture", record["parent"]), ("architecture", record["child"])]
+
+    if kind == "build":
+        return [("architecture", record["configuration"]), ("architecture", record["network"])]
 
     if kind == "evaluation":
         return [("architecture", record["architecture"])]

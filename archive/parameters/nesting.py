@@ -47,6 +47,16 @@ def repeated_groups(declared: Mapping[str, Declaration | Group]) -> list[str]:
     return names
 
 
+def counts_of(declared: Mapping[str, Declaration | Group]) -> dict[str, str]:
+    """Return the parameter that says how often a group is repeated, by the group's name."""
+    counts = {}
+    for name, entry in declared.items():
+        if isinstance(entry, Group) and isinstance(entry.count, str):
+            counts[name] = entry.count
+
+    return counts
+
+
 def tree_of(
     repeated: Iterable[str], values: Iterable[tuple[Sequence[str | int], Value]]
 ) -> dict[str, Any]:

@@ -14,6 +14,10 @@ whose `choices` have other options behind the same labels
 (`archive.architecture.choice_operations`). Studies that differ only in their objective have the
 same trainings: each one's result answers the other, by its metric of that name. Where noise
 matters, request another training.
+
+A configuration of parameters also has the results of its twins (`archive.store.studies.builds`): of other
+configurations with the same network, if the training on record read none of the parameters in which
+the two differ. An evaluation says what its recipe read (`PARAMETERS_READ`).
 """
 
 from __future__ import annotations
@@ -22,16 +26,23 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archive.architecture.choice_operations import conflict
+from archive.architecture.parameter_operations import NAME as PARAMETERS
 from archive.queue.admission import SuggestionLike, pair_of, separate
 from archive.store.properties import CURVE, METRIC, from_json, task_id, to_json, with_prefix
 from archive.store.protocol_names import OBJECTIVE, without_objective
 from archive.store.records import Result, State, Study, Weights
+from archive.store.studies.builds import Builds, Twin
 
 if TYPE_CHECKING:
+    from archive.architecture.graph import Architecture
     from archive.database.connection import Connection
+
+PARAMETERS_READ = "parameters_read"
+"""Entry of an evaluation's environment: names of the parameters that its recipe read, besides the
+model; without it, the recipe may have read any."""
 
 # The query starts from the few architectures of a key: from the task, it would scan all evaluations
 # of the task.
@@ -63,9 +74,10 @@ RETURN count(e) AS answered
 class ReusedResults:
     """Lookup of known results for suggestions; `Proposals.create` adds both to a study."""
 
-    def __init__(self, connection: Connection) -> None:
-        """Read and write through this connection."""
+    def __init__(self, connection: Connection, builds: Builds) -> None:
+        """Read and write through this connection; `builds` finds the twins of configurations."""
         self._connection = connection
+        self._builds = builds
 
     def known(self, study: Study, suggestions: Sequence[SuggestionLike]) -> list[Result | None]:
         """Return the known result of each suggestion, in their order; None for an unknown one.
@@ -76,19 +88,41 @@ class ReusedResults:
                 their networks.
         """
         suggestions = list(map(separate, suggestions))
-        networks = map(attrgetter("architecture.functional_key"), suggestions)
-        keys = sorted(set(networks))
+        architectures = list(map(attrgetter("architecture"), suggestions))
+        twins = self._twins(architectures)
+        keys = {architecture.functional_key for architecture in architectures}
+        for of_key in twins.values():
+            keys |= {twin.functional_key for twin in of_key}
+
+        reusable = self._read(study, sorted(keys))
+        results = []
+        for suggestion in suggestions:
+            of_key = twins.get(suggestion.architecture.key, [])
+            results.append(_look_up(reusable, suggestion, of_key))
+
+        return results
+
+    def _twins(self, architectures: Sequence[Architecture]) -> dict[str, list[Twin]]:
+        keys = []
+        for architecture in architectures:
+            if architecture.space == PARAMETERS:
+                keys.append(architecture.key)
+
+        return self._builds.twins(keys)
+
+    def _read(self, study: Study, keys: Sequence[str]) -> dict[tuple[str, str], _Reusable]:
+        """Return the first result of each network, by functional key and hyperparameters."""
         node_id = task_id(study.task, without_objective(study.protocol))
         asked = {"keys": keys, "task": node_id, "others": node_id + OBJECTIVE}
         rows = self._connection.read(lambda tx: tx.run(KNOWN, asked).data()) if keys else []
-        reusable: dict[tuple[str, str], tuple[str, Result]] = {}
+        reusable: dict[tuple[str, str], _Reusable] = {}
         for row in rows:
             result = _result(row, study)
             if result is not None:
                 settings = to_json(from_json(row["hyperparameters"]))
-                reusable.setdefault((row["key"], settings), (row["architecture"], result))
+                reusable.setdefault((row["key"], settings), _Reusable(row["architecture"], result))
 
-        return [_look_up(reusable, suggestion) for suggestion in suggestions]
+        return reusable
 
     def count(self, study: str) -> int:
         """Return how many evaluations of a study reuse a known result."""
@@ -99,18 +133,50 @@ class ReusedResults:
         )
 
 
+class _Reusable(NamedTuple):
+    """A result to reuse, and the key of the network that it is of."""
+
+    architecture: str
+    result: Result
+
+
 def _look_up(
-    reusable: Mapping[tuple[str, str], tuple[str, Result]], suggestion: SuggestionLike
+    reusable: Mapping[tuple[str, str], _Reusable],
+    suggestion: SuggestionLike,
+    twins: Sequence[Twin],
 ) -> Result | None:
     if getattr(suggestion, "fidelity", None) is not None:
         return None
 
-    key, result = reusable.get(pair_of(suggestion), ("", None))
-    if result is None:
+    network, hyperparameters = pair_of(suggestion)
+    found = reusable.get((network, hyperparameters))
+    if found is None:
+        found = _of_twin(reusable, hyperparameters, twins)
+
+    if found is None:
         return None
 
     # Weights are stored by layer, so the weights of a network with other dead layers do not fit.
-    return result if key == suggestion.architecture.key else replace(result, weights=None)
+    if found.architecture != suggestion.architecture.key:
+        return replace(found.result, weights=None)
+
+    return found.result
+
+
+def _of_twin(
+    reusable: Mapping[tuple[str, str], _Reusable], hyperparameters: str, twins: Sequence[Twin]
+) -> _Reusable | None:
+    """Return the first twin's result whose training read none of the differences."""
+    for twin in twins:
+        found = reusable.get((twin.functional_key, hyperparameters))
+        if found is None:
+            continue
+
+        read = (found.result.environment or {}).get(PARAMETERS_READ)
+        if isinstance(read, list) and twin.differences.isdisjoint(map(str, read)):
+            return found
+
+    return None
 
 
 def _result(row: Mapping[str, Any], study: Study) -> Result | None:

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from archive.errors import UnknownNameError, UsageError
+from archive.searches.models import process_of
 from archive.searches.quantities import resolve_constraints, resolve_objectives
 from archive.store.protocol_names import ProtocolName, check_word
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from archive.parameters.parameter_space import ParameterSpace
     from archive.spaces.base import Space
     from archive.store.records import Direction, Objective, Study
+    from archive.store.studies.builds import ConfigurationBuilder
     from archive.trainer.tasks.file_access import FileAccess
     from archive.trainer.tasks.registry import Task, TrainingProtocol
     from archive.trainer.tasks.tabular import TabularProtocol, TabularTask
@@ -87,6 +89,8 @@ class SearchRequest:
         costs: Known costs of its networks, where objectives or constraints may need them.
         fixed: Values by name of the parameters that the search does not vary.
         fixed_at: Where these values come from, in words.
+        builder: Builds the networks of its configurations, as the file of its space names their
+            model; None where it names none.
     """
 
     study: Study
@@ -96,6 +100,7 @@ class SearchRequest:
     costs: KnownCosts
     fixed: Mapping[str, Any]
     fixed_at: str = "as given"
+    builder: ConfigurationBuilder | None = None
 
 
 def agent_of(study: Study | None) -> str:
@@ -157,9 +162,11 @@ def request_of(
 
     objective, direction = _objective(options, task, protocol, defaults)
     constraints = resolve_constraints(options, task, defaults)
+    process = process_of(space, home)
     costs = NO_COSTS
     if further or constraints:
-        costs = _costs(space, home) or known_costs.of_task(task, protocol.name)
+        costs = {} if process is None else process.known_costs()
+        costs = costs or known_costs.of_task(task, protocol.name)
 
     study = Study(
         name=_name(agent.name, space, task, further, constraints)
@@ -185,7 +192,7 @@ def request_of(
 
     feasible = _feasible(part, constraints, costs)
     fixed = fixed_values(part)
-    return SearchRequest(study, task, protocol, agent.make(feasible), costs, fixed)
+    return SearchRequest(study, task, protocol, agent.make(feasible), costs, fixed, builder=process)
 
 
 def _agent(options: SearchOptions, stored: Study | None) -> ConfiguredAgent:
@@ -198,17 +205,6 @@ def _agent(options: SearchOptions, stored: Study | None) -> ConfiguredAgent:
         default = study_setup.DEFAULT_OF_SEVERAL
 
     return registry.configured(options.agent or default)
-
-
-def _costs(space: Space, home: Path | None) -> KnownCosts:
-    """Return the costs of the model of a space of parameters; none for another space."""
-    from archive.spaces.parameters import Parameters
-    from archive.trainer.recipes import model_process
-
-    if not isinstance(space, Parameters):
-        return {}
-
-    return model_process.known_costs(space.parameters.model, home)
 
 
 def _feasible(space: Space, constraints: tuple[Constraint, ...], costs: KnownCosts) -> Space:

@@ -28,8 +28,13 @@ from archive.searches.events import (
     StudyOpened,
     WarmSource,
 )
+from archive.searches.models import builder_of, parameters_of
 from archive.searches.prospects import StopJudge, StopRule, check_single
-from archive.searches.request import SearchOptions, SearchRequest, request_of
+from archive.searches.request import (
+    SearchOptions,
+    SearchRequest,
+    request_of,
+)
 from archive.store.protocol_names import DEFAULT_RECIPE
 from archive.values import check_whole
 
@@ -38,10 +43,8 @@ if TYPE_CHECKING:
     from archive.api import Archive
     from archive.launchers.base import Launcher
     from archive.parameters.model import Model
-    from archive.parameters.parameter_space import ParameterSpace
     from archive.searches.call import SearchResult
     from archive.settings import Settings
-    from archive.spaces.base import Space
     from archive.store.records import Study
     from archive.store.snapshots import Snapshot
     from archive.trainer.recipes.registry import RecipeAccess
@@ -265,6 +268,7 @@ class Search:
                 agent,
                 version=__version__,
                 costs=request.costs,
+                builder=builder_of(request, archive.connection.settings.home),
                 batch=self.run.batch or max(1, self.run.trainers),
                 retrain=self.run.retrain,
                 # A table answers at once: frequent polls let the agent use each result as soon as
@@ -385,21 +389,12 @@ def _check_recipe(
         )
 
     check_suitable(request.study, task, recipes)
-    parameters = _parameters_of(request.agent.space)
+    parameters = parameters_of(request.agent.space)
     if local and parameters is not None:
         if recipe.name == DEFAULT_RECIPE and parameters.model is not None:
             _check_model(recipes, recipe, parameters.model)
 
         check_model(parameters, task, recipe, recipes)
-
-
-def _parameters_of(space: Space) -> ParameterSpace | None:
-    """Return the parameters of a space; None for a built-in one."""
-    from archive.spaces.constrained import ConstrainedSpace
-    from archive.spaces.parameters import Parameters
-
-    whole = space.whole if isinstance(space, ConstrainedSpace) else space
-    return whole.parameters if isinstance(whole, Parameters) else None
 
 
 def _check_model(recipes: RecipeAccess, recipe: RecipeSource, model: Model) -> None:

@@ -94,6 +94,14 @@ MATCH (a:Architecture {key: key})
 RETURN key, properties(a) AS properties
 """
 
+BUILDS = """
+UNWIND $ids AS key
+MATCH (c:Architecture {key: key})
+MATCH (c)-[b:BUILDS]->(n:Architecture)
+RETURN key AS configuration, n.key AS network, b.model AS model, properties(b) AS properties
+ORDER BY configuration, network, model
+"""
+
 EVALUATIONS = """
 UNWIND $ids AS id
 MATCH (e:Evaluation {id: id})
@@ -180,6 +188,16 @@ MATCH (child:Architecture {key: row.child})
 USING INDEX SEEK child:Architecture(key)
 MERGE (parent)-[m:MORPHED_INTO]->(child)
 SET m.operations = row.operations
+"""
+
+BUILD = """
+UNWIND $rows AS row
+MATCH (c:Architecture {key: row.configuration})
+USING INDEX SEEK c:Architecture(key)
+MATCH (n:Architecture {key: row.network})
+USING INDEX SEEK n:Architecture(key)
+MERGE (c)-[b:BUILDS {model: row.model}]->(n)
+SET b += row.properties
 """
 
 EVALUATION = """

@@ -125,7 +125,9 @@ WEIGHTS = Migration(
 
 PROXIES = Migration(8, "zero-cost proxies of architectures on tasks", relationships=("MEASURED",))
 
-MIGRATIONS = (BASELINE, WEIGHTS, PROXIES)
+BUILDS = Migration(9, "networks that models build of configurations", relationships=("BUILDS",))
+
+MIGRATIONS = (BASELINE, WEIGHTS, PROXIES, BUILDS)
 LATEST = MIGRATIONS[-1].version
 """Version of the schema that this release writes."""
 

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from archive import agents
+from archive import agents, space, spaces
 from archive.agents.ask_tell import enqueueing
 from archive.agents.ask_tell.types import EnqueuedArchitecture
 from archive.agents.base import Suggestion
@@ -17,6 +17,7 @@ from archive.queue import workers
 from archive.queue.causes import Cause, MemoryNeed
 from archive.queue.updates import Failure, Release
 from archive.store.properties import METRIC
+from archive.store.studies.builds import Build
 from tests.support import ROOT
 from tests.support.commands import Shell, serving, table
 
@@ -91,6 +92,11 @@ def fill(archive, shell, folder):
     (waiting,) = first.ask("nasbot", 1)
     first.report(waiting, 1, {"loss": 1.0})
     shell.types("import", "table", table(folder))
+    configuration = spaces.of(space.Space(width=[2, 4])).of_names({"width": 2})
+    # Layers of imported models have further attributes.
+    network = first.best().architecture
+    built = Build(configuration, network, "models.py:build", "sha256:1", ["width"], "state")
+    archive.builds.add([built])
     search = (
         "search",
         "--agent",

@@ -9,7 +9,8 @@ import pytest
 from archive import space, spaces
 from archive.constraints import parse
 from archive.errors import SettingsError
-from archive.searches.running import _check_model, _parameters_of
+from archive.searches.models import parameters_of
+from archive.searches.running import _check_model
 from archive.spaces.constrained import constrain
 from archive.trainer.recipes.registry import RecipeAccess
 
@@ -22,8 +23,8 @@ def test_trainers_must_know_the_model_that_the_default_recipe_trains(tmp_path: P
     members = constrain(
         found, [parse("params<=3")], {"params": lambda networks: [1.0] * len(networks)}
     )
-    assert _parameters_of(members) is _parameters_of(found) is declared
-    assert _parameters_of(spaces.get("mlp")) is None
+    assert parameters_of(members) is parameters_of(found) is declared
+    assert parameters_of(spaces.get("mlp")) is None
     model = declared.model
 
     recipe = RecipeAccess(tmp_path).find("default")

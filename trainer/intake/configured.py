@@ -13,16 +13,21 @@ from typing import Any
 from torch import nn
 
 from archive.errors import UsageError
+from archive.trainer.intake.reads import Reads, RecordedParameters
 
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
-def build(function: Callable[..., Any], parameters: Mapping[str, Any]) -> nn.Module:
+def build(
+    function: Callable[..., Any], parameters: Mapping[str, Any], reads: Reads | None = None
+) -> nn.Module:
     """Return the module of a configuration.
 
     Args:
         function: The user's function.
         parameters: The configuration as a tree (`archive.parameters.nesting`).
+        reads: Receives the names of the parameters that the function reads, or that its signature
+            names; None records none.
 
     Raises:
         UsageError: The function needs a parameter that the configuration lacks, or returns no
@@ -30,9 +35,15 @@ def build(function: Callable[..., Any], parameters: Mapping[str, Any]) -> nn.Mod
     """
     taken = taken_names(function, parameters)
     if taken is None:
-        module = function(dict(parameters))
+        module = function(
+            dict(parameters) if reads is None else RecordedParameters(parameters, reads)
+        )
     else:
         _check_complete(function, taken)
+        if reads is not None:
+            reads.names |= set(taken)
+            reads.whole = reads.whole or _takes_all(function)
+
         module = function(**{name: parameters[name] for name in taken})
 
     if not isinstance(module, nn.Module):
@@ -52,9 +63,8 @@ def taken_names(function: Callable[..., Any], names: Collection[str]) -> list[st
         names: Names of the parameters.
     """
     arguments = list(inspect.signature(function).parameters.values())
-    for argument in arguments:
-        if argument.kind is inspect.Parameter.VAR_KEYWORD:
-            return list(names)
+    if _takes_all(function):
+        return list(names)
 
     if len(arguments) == 1 and arguments[0].name not in names:
         return None
@@ -65,6 +75,15 @@ def taken_names(function: Callable[..., Any], names: Collection[str]) -> list[st
             taken.append(argument.name)
 
     return taken
+
+
+def _takes_all(function: Callable[..., Any]) -> bool:
+    """Return whether a function takes any keyword argument."""
+    for argument in inspect.signature(function).parameters.values():
+        if argument.kind is inspect.Parameter.VAR_KEYWORD:
+            return True
+
+    return False
 
 
 def _check_complete(function: Callable[..., Any], names: Collection[str]) -> None:

@@ -65,7 +65,16 @@ def flops(module: nn.Module, input_shape: Sequence[int]) -> int:
     """Return the multiply-adds of one input."""
     first = next(iter(module.parameters()), torch.empty(()))
     device = next(chain(module.parameters(), module.buffers()), first).device
-    x = torch.zeros((1, *input_shape), dtype=first.dtype, device=device)
+    return flops_of(module, [torch.zeros((1, *input_shape), dtype=first.dtype, device=device)])
+
+
+def flops_of(module: nn.Module, inputs: Sequence[Tensor]) -> int:
+    """Return the multiply-adds of a forward pass in evaluation mode.
+
+    Args:
+        module: Any network; unchanged.
+        inputs: Its inputs, on its device.
+    """
     modes = [(part, part.training) for part in module.modules()]
     counter = _Counter()
     fused = torch.backends.mha.get_fastpath_enabled()
@@ -73,7 +82,7 @@ def flops(module: nn.Module, input_shape: Sequence[int]) -> int:
         # The fast path runs a whole layer of a transformer as one operation, which has no count.
         torch.backends.mha.set_fastpath_enabled(False)
         with torch.no_grad(), counter:
-            module.eval()(x)
+            module.eval()(*inputs)
     finally:
         torch.backends.mha.set_fastpath_enabled(fused)
         for part, training in modes:

@@ -30,6 +30,7 @@ from archive.architecture import parameter_operations
 from archive.architecture.graph import Architecture
 from archive.errors import SettingsError, UsageError, WeightsError
 from archive.store.records import Direction
+from archive.trainer.intake.reads import Reads, RecordedParameters
 from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.recipes.base import Resources, Stop
 from archive.trainer.recipes.checkpoint import CHECKPOINT_SECONDS, CheckpointSlot
@@ -110,6 +111,7 @@ class TrialContext:
         overran: Whether the recipe has continued beyond its rung: the result is that at the rung.
         built: Whether the recipe has asked for the module, so that its costs are the
             trained network's.
+        reads: Names of the parameters that the recipe has read, besides its model.
     """
 
     def __init__(
@@ -168,6 +170,7 @@ class TrialContext:
         self.resumed = 0
         self.stepping = self.told_to_stop = self.overran = self.built = False
         self._beside = self.hyperparameters if parameters is None else dict(parameters)
+        self.reads = Reads()
         self._initial = initial
         self._model = model
         self._record = dict(inherited or {})
@@ -188,6 +191,10 @@ class TrialContext:
         if self.architecture.space != parameter_operations.NAME:
             return dict(self._beside)
 
+        return RecordedParameters(self._configuration, self.reads)
+
+    @property
+    def _configuration(self) -> dict[str, Any]:
         return {**parameter_operations.parameters_of(self.architecture), **self.hyperparameters}
 
     @property
@@ -266,7 +273,7 @@ class TrialContext:
         model = self._model.load() if isinstance(self._model, ModelSource) else self._model
         with torch.random.fork_rng(devices=()):
             torch.default_generator.manual_seed(self.seed)
-            module = configured.build(model, self.parameters)
+            module = configured.build(model, self._configuration)
 
         self.built = True
         return module
@@ -361,6 +368,13 @@ class TrialContext:
 
         return self._cancelled.is_set()
 
+    def _resume_reads(self, names: list[str] | None) -> None:
+        """Add what an earlier attempt read; None for an unknown part."""
+        if names is None:
+            self.reads.whole = True
+        else:
+            self.reads.names |= set(names)
+
     def progress(self) -> dict[str, Any]:
         """Return the trial's part of a checkpoint, without its recipe's, as JSON values."""
         return {
@@ -368,6 +382,7 @@ class TrialContext:
             "seconds": self.seconds,
             "resumed": self.resumed,
             "inherited": dict(self.inherited),
+            "reads": self.reads.known(),
         }
 
     def resume(self, progress: Mapping[str, Any]) -> bool:
@@ -380,6 +395,7 @@ class TrialContext:
         self._start -= progress["seconds"]
         self.resumed = progress["resumed"] + 1
         self.inherited = progress["inherited"]
+        self._resume_reads(progress.get("reads"))
         for row in curve.rows() if self._on_report is not None else ():
             self._on_report(row, True)  # type: ignore[misc]
 

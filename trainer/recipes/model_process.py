@@ -1,52 +1,45 @@
-"""Costs of a user's models before any training: built by a process that is kept for a search.
+"""A user's models before any training: costs and networks, by a process that a search keeps.
 
-    ModelProcess(target, example)  ── parameters ──>  process: imports the function once,
-                                   <── params, flops ──        builds on `meta`
+    ModelProcess  ── costs or network, parameters ──>  process: imports the function once,
+                  <── params, flops, or a network ──       builds on `meta`
 
 The same process answers whether a module takes inputs of a shape (`ModelProcess.try_inputs`). The
 user's code runs in the process alone, which is bounded in time and memory: a model that hangs
-or takes too much costs a search `SECONDS`, and its costs stay unknown.
+or takes too much costs a search some seconds, and its costs and its network stay unknown.
 """
 
 from __future__ import annotations
 
-import inspect
 import logging
 import math
 import os
-import resource
 import subprocess
 import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from archive.architecture.aten.wiring import read_input
+from archive.architecture import compact
 from archive.architecture.graph import Architecture
-from archive.architecture.parameter_operations import parameters_of
-from archive.errors import (
-    InvalidArchitectureError,
-    SettingsError,
-    UsageError,
-    first_line,
-    with_line,
-)
-from archive.trainer.recipes.loading import ModelSource
+from archive.architecture.parameter_operations import NAME, parameters_of
+from archive.parameters.nesting import counts_of
+from archive.store.studies.builds import Build
+from archive.trainer.recipes.loading import file_of_target
+from archive.trainer.recipes.model_answers import Kind, ModelAttempt, NetworkAnswer, Shape
 from archive.trainer.recipes.registry import read_models
+from archive.trainer.recipes.source import RecipeSource, digest_of, version_of
 
 if TYPE_CHECKING:
-    import torch
-    from torch import nn
-
     from archive.constraints import KnownCosts
     from archive.parameters.model import Model
+    from archive.parameters.parameter_space import ParameterSpace
 
 log = logging.getLogger("archive.trainer")
 
@@ -56,59 +49,64 @@ START_SECONDS = 60.0
 SECONDS = 10.0
 """Longest time for the costs of one configuration."""
 
-MEMORY_BYTES = 8 * 2**30
-"""Limit of the memory of the process."""
+NETWORK_SECONDS = 60.0
+"""Longest time for the network of one configuration, by `torch.export`."""
 
 MOST_KILLED = 3
 """Times that the process is ended at a limit before the search does without it."""
 
+MOST_FAILED = 5
+"""Configurations in a row that cannot be exported before the search does without networks."""
+
 NAMES = ("params", "flops")
 
-Shape = tuple[int, ...]
-"""Shape of an input or an output without the batch."""
-
-BATCH = 2
-"""Inputs by which a shape is tried: batch normalisation takes no single one."""
-
 _UNKNOWN = (math.nan, math.nan)
-_BEGIN = "from archive.trainer.recipes.model_process import answer; answer()"
+_BEGIN = "from archive.trainer.recipes.model_answers import answer; answer()"
 
 
-def known_costs(model: Model | None, home: Path | None) -> KnownCosts:
-    """Return the costs of a space's model; none where this machine knows no function for it.
+def process_of(space: ParameterSpace, home: Path | None) -> ModelProcess | None:
+    """Return the process of a space's model; None where this machine knows no function for it.
 
     Args:
-        model: The model of the space; None for none.
+        space: The space.
         home: Folder of the archive, whose `recipes.toml` names models; None for no such file.
     """
+    model = space.model
     if model is None:
-        return {}
+        return None
 
     target = model.target(model.reference)
-    example = None if model.example is None else model.target(model.example)
     if target is None and home is not None and model.reference in (models := read_models(home)):
         target = models[model.reference].target
 
-    if target is None or (model.example is not None and example is None):
-        return {}
+    inputs = _example_of(model)
+    if target is None or inputs is None:
+        return None
 
-    process = ModelProcess(target, list(model.inputs) if example is None else example)
-    return {name: _ModelCost(process, index) for index, name in enumerate(NAMES)}
+    return ModelProcess(target, inputs, name=model.reference, counts=counts_of(space.declared))
 
 
-@dataclass(frozen=True)
-class ModelAttempt:
-    """What became of an input in a module.
+def process_of_recipe(
+    recipe: RecipeSource, space: ParameterSpace, shape: Sequence[int]
+) -> ModelProcess:
+    """Return the process of a recipe's own model.
 
-    Attributes:
-        built: Whether the module could be built.
-        fault: Why it could not, or why it takes none of the inputs; empty where it does.
-        outputs: Shape of its outputs, without the batch.
+    Args:
+        recipe: The recipe, with a model.
+        space: The space.
+        shape: Shape of an input of the task, which counts where the space names no inputs.
     """
+    name = Path(recipe.model).name if space.model is None else space.model.reference
+    inputs = None if space.model is None else _example_of(space.model)
+    if inputs is None:
+        inputs = ["x".join(map(str, shape))]
 
-    built: bool
-    fault: str = ""
-    outputs: Shape = ()
+    return ModelProcess(recipe.model, inputs, name=name, counts=counts_of(space.declared))
+
+
+def _example_of(model: Model) -> list[str] | str | None:
+    """Return the inputs of a model: their shapes, or the target of a function; None for neither."""
+    return list(model.inputs) if model.example is None else model.target(model.example)
 
 
 class _ModelCost:
@@ -135,24 +133,39 @@ class ModelProcess:
     Args:
         target: The user's function, `module:function` or `/path/of/file.py:function`.
         example: Texts of the shapes of its inputs, or the target of a function that returns them.
-        seconds: Longest time for one configuration.
+        seconds: Longest time for the costs of one configuration.
+        name: Name of the model in spaces; None for the target.
+        counts: Parameter that says how often a group is repeated, by the group's name.
     """
 
-    def __init__(self, target: str, example: list[str] | str, seconds: float = SECONDS) -> None:
+    def __init__(
+        self,
+        target: str,
+        example: list[str] | str,
+        seconds: float = SECONDS,
+        name: str | None = None,
+        counts: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self._question = (target, example)
         self._seconds = seconds
+        self.name = target if name is None else name
+        self._counts = counts
         self._costs: dict[str, tuple[float, float]] = {}
+        self._builds: dict[str, Build | None] = {}
+        self._failed = 0
+        self._version: str | None = None
         self._connection: Connection | None = None
         self._end: Callable[[], Any] = lambda: None
         self._killed = 0
         self._unimported = ""
-        self._reported = False
+        self._reported: set[Kind] = set()
 
     def costs(self, architecture: Architecture) -> tuple[float, float]:
         """Return parameters and multiply-adds of a configuration's module; NaN where unknown."""
         key = architecture.functional_key
         if key not in self._costs:
-            self._costs[key] = self._ask(parameters_of(architecture))
+            answer = self._ask("costs", parameters_of(architecture), self._seconds)
+            self._costs[key] = _UNKNOWN if answer is None else answer
 
         return self._costs[key]
 
@@ -168,43 +181,79 @@ class ModelProcess:
         Returns:
             None where the process gives no answer; a line of the log says why.
         """
-        answer = self._send((parameters, list(shapes)))
+        answer = self._send("inputs", parameters, list(shapes), self._seconds)
         if self._unimported:
             return ModelAttempt(False, self._unimported)
 
         if isinstance(answer, str):
-            self._report(answer)
+            self._report("inputs", answer)
             return None
 
         attempt: ModelAttempt = answer
         return attempt
+
+    def known_costs(self) -> KnownCosts:
+        """Return the costs of the modules, as functions of configurations."""
+        return {name: _ModelCost(self, index) for index, name in enumerate(NAMES)}
+
+    def builds(self, architectures: Sequence[Architecture]) -> list[Build | None]:
+        """Return the network of each configuration; None where it is unknown."""
+        builds = []
+        for architecture in architectures:
+            builds.append(self._build(architecture) if architecture.space == NAME else None)
+
+        return builds
+
+    def _build(self, architecture: Architecture) -> Build | None:
+        key = architecture.key
+        if key not in self._builds:
+            if self._failed >= MOST_FAILED:
+                return None
+
+            answer = self._ask("network", parameters_of(architecture), NETWORK_SECONDS)
+            self._failed = self._failed + 1 if answer is None else 0
+            self._builds[key] = None if answer is None else self._read(architecture, answer)
+
+        return self._builds[key]
+
+    def _read(self, configuration: Architecture, answer: NetworkAnswer) -> Build:
+        network = compact.decode(answer.key, answer.space, answer.functional_key, answer.code)
+        reads = answer.reads
+        if reads is not None:
+            # The length of a group that is read tells how often it is repeated.
+            counts = [self._counts[name] for name in reads if name in self._counts]
+            reads = sorted({*reads, *counts})
+
+        return Build(configuration, network, self.name, self._version, reads, answer.state)
 
     def close(self) -> None:
         """End the process."""
         self._connection = None
         self._end()
 
-    def _ask(self, parameters: Mapping[str, Any]) -> tuple[float, float]:
+    def _ask(self, kind: Kind, parameters: Mapping[str, Any], seconds: float) -> Any:
+        """Return the answer to a question; None without one, and a line of the log says why."""
         if self._killed >= MOST_KILLED:
-            return _UNKNOWN
+            return None
 
-        answer = self._send((parameters, None))
+        answer = self._send(kind, parameters, [], seconds)
         if isinstance(answer, str):
-            self._report(answer)
-            return _UNKNOWN
+            self._report(kind, answer)
+            return None
 
-        costs: tuple[float, float] = answer
-        return costs
+        return answer
 
-    def _send(self, question: tuple[Mapping[str, Any], list[Shape] | None]) -> Any:
+    def _send(
+        self, kind: Kind, parameters: Mapping[str, Any], shapes: list[Shape], seconds: float
+    ) -> Any:
         """Return the answer of the process; a text is the reason why there is none."""
         try:
             if self._connection is None:
                 self._start()
 
             assert self._connection is not None
-            self._connection.send(question)
-            return self._receive(self._seconds)
+            self._connection.send((kind, parameters, shapes))
+            return self._receive(seconds)
         except (EOFError, OSError, TimeoutError) as error:
             self._killed += 1
             self.close()
@@ -212,6 +261,10 @@ class ModelProcess:
 
     def _start(self) -> None:
         """Start the process, and wait until it has imported the function."""
+        target = self._question[0]
+        file = file_of_target(target)
+        # Before the import: the file may be edited meanwhile.
+        self._version = version_of(target.rpartition(":")[0]) if file is None else digest_of(file)
         to_child, from_parent = os.pipe(), os.pipe()
         child = subprocess.Popen(
             [sys.executable, "-c", _BEGIN, str(to_child[0]), str(from_parent[1])],
@@ -240,11 +293,16 @@ class ModelProcess:
 
         return self._reader.recv()
 
-    def _report(self, reason: str) -> None:
-        """Say once why costs are unknown: the trainings of these configurations are made anyway."""
-        if not self._reported:
-            self._reported = True
-            log.warning("costs of the model unknown model=%s reason=%r", self._question[0], reason)
+    def _report(self, kind: Kind, reason: str) -> None:
+        """Say once why costs or networks are unknown: the configurations are trained anyway."""
+        if kind in self._reported:
+            return
+
+        self._reported.add(kind)
+        subject = "network" if kind == "network" else "costs"
+        log.warning(
+            "%s of the model unknown model=%s reason=%r", subject, self._question[0], reason
+        )
 
 
 def _end_child(child: subprocess.Popen[bytes], *connections: Connection) -> None:
@@ -254,136 +312,3 @@ def _end_child(child: subprocess.Popen[bytes], *connections: Connection) -> None
 
     child.kill()
     child.wait()
-
-
-def answer() -> None:
-    """Answer the questions of a search, in the process, until its pipe is closed."""
-    questions = Connection(int(sys.argv[1]), writable=False)
-    answers = Connection(int(sys.argv[2]), readable=False)
-    sys.argv[1:] = []
-    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    limit = MEMORY_BYTES if hard == resource.RLIM_INFINITY else min(MEMORY_BYTES, hard)
-    resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
-    target, example = questions.recv()
-    try:
-        build = ModelSource(target.rpartition("/")[2], target).load()
-        inputs = _inputs(example)
-    except (Exception, SystemExit) as error:
-        answers.send(_line(error))
-        return
-
-    answers.send(None)
-    while True:
-        try:
-            parameters, shapes = questions.recv()
-        except EOFError:
-            return
-
-        try:
-            if shapes is None:
-                answers.send(_measure(build, parameters, inputs))
-            else:
-                answers.send(_try(build, parameters, shapes))
-        except (Exception, SystemExit) as error:
-            answers.send(_line(error))
-
-
-def _inputs(example: list[str] | str) -> list[tuple[tuple[int, ...], str]]:
-    """Return shape and type of each input, from texts or from what the user's function returns."""
-    if isinstance(example, list):
-        return [tuple(read_input(text)) for text in example]  # type: ignore[misc]
-
-    returned = ModelSource("example", example).load()()
-    inputs = []
-    for tensor in returned if isinstance(returned, list | tuple) else [returned]:
-        inputs.append((tuple(tensor.shape[1:]), str(tensor.dtype).removeprefix("torch.")))
-
-    return inputs
-
-
-def _measure(
-    build: Callable[..., Any],
-    parameters: Mapping[str, Any],
-    inputs: Sequence[tuple[tuple[int, ...], str]],
-) -> tuple[float, float]:
-    import torch
-
-    from archive.trainer.intake import configured
-    from archive.trainer.nn import costs
-
-    try:
-        with torch.device("meta"):
-            module = configured.build(build, parameters)
-            return float(costs.params(module)), _flops(module, inputs)
-    except (RuntimeError, NotImplementedError, TypeError):
-        # Not every module can be made without numbers.
-        module = configured.build(build, parameters)
-        return float(costs.params(module)), _flops(module, inputs)
-
-
-def _try(
-    build: Callable[..., Any], parameters: Mapping[str, Any], shapes: list[Shape]
-) -> ModelAttempt:
-    """Build a module, and give it one input after the other until it takes one."""
-    import torch
-
-    for device in ("meta", "cpu"):
-        # Not every module can be made without numbers.
-        attempt = _try_on(torch.device(device), build, parameters, shapes)
-        if not attempt.fault:
-            break
-
-    return attempt
-
-
-def _try_on(
-    device: torch.device,
-    build: Callable[..., Any],
-    parameters: Mapping[str, Any],
-    shapes: list[Shape],
-) -> ModelAttempt:
-    import torch
-
-    from archive.trainer.intake import configured
-
-    code = getattr(inspect.unwrap(build), "__code__", None)
-    file = getattr(code, "co_filename", None)
-    try:
-        with device:
-            module = configured.build(build, parameters).eval()
-    except (Exception, SystemExit) as error:
-        return ModelAttempt(False, _line(error, file))
-
-    fault = ""
-    for shape in shapes:
-        try:
-            with torch.inference_mode():
-                outputs = module(torch.zeros((BATCH, *shape), device=device))
-        except (Exception, SystemExit) as error:
-            # The first shape is the task's.
-            fault = fault or _line(error, file)
-            continue
-
-        return ModelAttempt(True, outputs=tuple(getattr(outputs, "shape", ()))[1:])
-
-    return ModelAttempt(True, fault)
-
-
-def _flops(module: nn.Module, inputs: Sequence[tuple[tuple[int, ...], str]]) -> float:
-    """Return the multiply-adds of one input; NaN for several inputs, or for indices."""
-    from archive.trainer.nn import costs
-
-    if len(inputs) != 1 or inputs[0][1] != "float32":
-        return math.nan
-
-    return float(costs.flops(module, inputs[0][0]))
-
-
-def _line(error: BaseException, file: str | None = None) -> str:
-    if isinstance(error, SettingsError | InvalidArchitectureError | UsageError):
-        return str(error)
-
-    if file is not None and isinstance(error, Exception):
-        return " ".join(with_line(error, file=file, most=300).split())
-
-    return f"{type(error).__name__}: {first_line(Exception(*error.args), 200)}"

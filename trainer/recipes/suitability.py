@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from archive.parameters.parameter_space import ParameterSpace
     from archive.store.records import Study
     from archive.trainer.recipes.declarations import RecipeDeclaration
-    from archive.trainer.recipes.model_process import Shape
+    from archive.trainer.recipes.model_answers import Shape
     from archive.trainer.recipes.registry import RecipeAccess
     from archive.trainer.recipes.source import RecipeSource
     from archive.trainer.tasks.base import Task

@@ -19,8 +19,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from archive.architecture.parameter_operations import NAME as PARAMETERS
 from archive.errors import TrainingError, WeightsError
 from archive.queue.causes import Cause
+from archive.queue.reuse import PARAMETERS_READ
 from archive.store.properties import UNSAVED_WEIGHTS
 from archive.store.records import Result, Weights
 from archive.trainer.recipes.base import Resources, Stop
@@ -247,7 +249,13 @@ def _result_of(attempt: _Attempt) -> Result:
     if outcome.weights and outcome.ended != Stop.RUNG:
         saved, problem = _save(spec, outcome.weights, lambda: attempt.send(Heartbeat()))
 
-    environment.pop(UNSAVED_WEIGHTS, None)  # A recipe's own entry is none of ours.
+    # A recipe's own entries of these names are none of ours.
+    environment.pop(UNSAVED_WEIGHTS, None)
+    environment.pop(PARAMETERS_READ, None)
+    reads = None if attempt.context is None else attempt.context.reads.known()
+    if reads is not None and spec.architecture.space == PARAMETERS:
+        environment[PARAMETERS_READ] = reads
+
     if problem:
         environment[UNSAVED_WEIGHTS] = problem
 

@@ -12,7 +12,7 @@ from archive import space, spaces
 from archive.constraints import parse
 from archive.spaces.constrained import constrain
 from archive.trainer.recipes import model_process
-from archive.trainer.recipes.model_process import ModelProcess, known_costs
+from archive.trainer.recipes.model_process import ModelProcess, process_of
 
 MODELS = """
 import time
@@ -53,7 +53,7 @@ def declared(tmp_path: Path):
 @pytest.mark.parametrize("example", ["[10]", "'nets_with_costs.py:inputs'"])
 def test_costs_are_known_before_any_training(declared, caplog, example):
     found = declared(example)
-    costs = known_costs(found.parameters.model, None)
+    costs = process_of(found.parameters, None).known_costs()
     networks = [found.of_names({"width": width}) for width in (2, 3, 40)]
     params = [2 * 11 + 2 * 3, np.nan, 40 * 11 + 2 * 41]
     with caplog.at_level(logging.WARNING, "archive.trainer"):
@@ -83,4 +83,4 @@ def test_a_model_that_hangs_costs_its_limit_and_no_more(declared, monkeypatch, c
 
 def test_a_model_that_only_a_database_names_is_not_imported(tmp_path):
     stored = space.Space(width=[2], model="nets_with_costs.py:build", example=[10]).json()
-    assert known_costs(space.Space.from_json(stored).model, tmp_path) == {}
+    assert process_of(space.Space.from_json(stored), tmp_path) is None

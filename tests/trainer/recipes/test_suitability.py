@@ -7,7 +7,7 @@ import pytest
 from archive import space, spaces
 from archive.errors import SettingsError, UsageError
 from archive.store.records import Study
-from archive.trainer.recipes import model_process, suitability
+from archive.trainer.recipes import model_answers, model_process, suitability
 from archive.trainer.recipes.declarations import read_declaration, recipe
 from archive.trainer.recipes.registry import RecipeAccess
 from archive.trainer.recipes.suitability import check_model, check_suitable
@@ -244,10 +244,10 @@ class InProcess(model_process.ModelProcess):
     def _start(self):
         raise AssertionError("no process is needed")
 
-    def _send(self, question):
+    def _send(self, kind, parameters, shapes, seconds):
         target = self._question[0]
-        build = model_process.ModelSource("model", target).load()
-        return model_process._try(build, *question)
+        build = model_answers.ModelSource("model", target).load()
+        return model_answers._try(build, parameters, shapes)
 
 
 @pytest.mark.parametrize(
@@ -315,7 +315,7 @@ def test_a_model_is_tried_with_an_input_of_the_task(
 def test_a_process_answers_as_this_one(models):
     process = model_process.ModelProcess(f"{models}/suitable_nets.py:build", [])
     attempt = process.try_inputs({"width": 2, "flat": False}, [(1, 8, 8), (64,)])
-    assert attempt == model_process.ModelAttempt(True, outputs=(10,))
+    assert attempt == model_answers.ModelAttempt(True, outputs=(10,))
     process.close()
     # The file imports no torch, so that the process answers soon.
     missing = model_process.ModelProcess(f"{models}/own.py:gone", [])
