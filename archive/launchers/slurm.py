@@ -72,11 +72,16 @@ class SlurmRequest:
     account: str | None = launch_option("Account that pays for the jobs.", shown="the user's")
     qos: str | None = launch_option("Quality of service.", shown="the user's")
     constraint: str | None = launch_option("Features that the nodes must have, such as a100|h100.")
-    gpus: str | None = launch_option(
-        "GPUs of each trainer: a number, or a type and a number such as a100:1."
+    nodes: int = launch_option(
+        "Nodes of each trainer; with several, each trial has ranks on all of them.", "positive", 1
     )
-    cpus: int | None = launch_option("Processor cores of each trainer.", "positive")
-    memory: int | None = launch_option("Memory of each trainer.", "size", shown="the partition's")
+    gpus: str | None = launch_option(
+        "GPUs of each trainer on each node: a number, or a type and a number such as a100:1."
+    )
+    cpus: int | None = launch_option("Processor cores of each trainer on each node.", "positive")
+    memory: int | None = launch_option(
+        "Memory of each trainer on each node.", "size", shown="the partition's"
+    )
     time: float | None = launch_option(
         "Time limit of each job.", "duration", shown="the partition's"
     )
@@ -128,7 +133,11 @@ def script(fleet: TrainerFleet, request: SlurmRequest, count: int) -> str:
             "give it a longer --time or a shorter --warning"
         )
 
-    command = shlex.join(fleet.command(request.python or sys.executable))
+    words = fleet.command(request.python or sys.executable)
+    if request.nodes > 1:
+        words += ["--trials-on", "slurm"]
+
+    command = shlex.join(words)
     limited = "--max-time" not in [argument.split("=")[0] for argument in fleet.arguments]
     if limited:
         command += ' "$@"'
@@ -164,7 +173,8 @@ def _options(fleet: TrainerFleet, request: SlurmRequest, count: int) -> Iterator
     output = f"{str(log.parent).replace('%', '%%')}/{log.name}"
     yield f"--job-name={fleet.id}"
     yield f"--array=0-{count - 1}"
-    yield from ("--nodes=1", "--ntasks=1")
+    yield f"--nodes={request.nodes}"
+    yield "--ntasks=1" if request.nodes == 1 else "--ntasks-per-node=1"
     yield f"--output={_quote(output)}"
     yield from ("--open-mode=append", "--requeue")
     signal = "USR1" if request.requeue_at_limit else "TERM"

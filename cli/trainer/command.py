@@ -136,11 +136,12 @@ def trainer() -> None:
 @time_options
 @click.option(
     "--trials-on",
-    metavar="ray[:KEY=VALUE,…]",
+    metavar="ray[:KEY=VALUE,…]|slurm",
     show_default="this machine",
     help="Run each trial on a node of a cluster, with these resources, such as "
     "ray:gpus=1,cpus=4; this trainer alone "
-    "needs the database. --slots is the largest number of trials on the cluster.",
+    "needs the database. --slots is the largest number of trials on the cluster. slurm: each trial "
+    "has ranks on all nodes of the Slurm job that this trainer runs in.",
 )
 @click.option("--parent", type=int, hidden=True, help="Exit when the process of this id has ended.")
 @click.option(

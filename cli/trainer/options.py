@@ -248,7 +248,7 @@ def create_observers(ctx: click.Context, texts: Sequence[str]) -> list[tuple[str
 
 
 def create_executor(archive: Archive, text: str, options: TrainerOptions) -> TrialExecutor:
-    """Return the executor of a text like `ray:gpus=1,cpus=4`.
+    """Return the executor of a text like `ray:gpus=1,cpus=4`, or `slurm` for a trainer's own job.
 
     Raises:
         UnknownNameError: There is no such option.
@@ -260,10 +260,15 @@ def create_executor(archive: Archive, text: str, options: TrainerOptions) -> Tri
     from archive.launchers import registry
     from archive.launchers.ray_cluster import RayLauncher
 
+    if text == "slurm":
+        from archive.trainer.dispatch.srun_executor import SrunExecutor
+
+        return SrunExecutor(options)
+
     cluster = registry.create_from(text, archive.connection.settings)
     if not isinstance(cluster, RayLauncher):
         raise UsageError(
-            f"--trials-on takes ray, got {text!r}; archive launch starts trainers on other engines"
+            f"--trials-on takes ray or slurm, got {text!r}; archive launch starts trainers on other engines"
         )
 
     from archive.trainer.dispatch.ray_executor import RayExecutor

@@ -49,6 +49,15 @@ def test_a_script_asks_for_what_was_given(settings):
     ]  # fmt: skip
 
 
+def test_a_trainer_on_several_nodes_has_its_trials_on_all(settings):
+    given = {"nodes": 2, "gpus": "4", "setup": ("true",)}
+    text = registry.create("slurm", given, settings).preview(fleet(settings), 1)
+    assert "#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=1\n" in text
+    assert " trainer --trials-on slurm " in text
+    alone = registry.create("slurm", {}, settings).preview(fleet(settings), 1)
+    assert "--nodes=1\n#SBATCH --ntasks=1\n" in alone and "--trials-on" not in alone
+
+
 def test_options_of_sbatch_are_one_word(settings):
     given = {"sbatch": ["--comment=a b #c", '--mail-user="me"', "--exclusive", "--exclude=n[1-3]"]}
     lines = registry.create("slurm", given, settings).preview(fleet(settings), 1).splitlines()

@@ -3,6 +3,7 @@ happens to a node."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from unittest import mock
@@ -14,9 +15,11 @@ from archive.architecture import codec
 from archive.launchers import records, registry
 from archive.store.records import State, Study
 from archive.trainer.tasks import registry as tasks
+from tests.support import ROOT
 from tests.support.clusters.launchers import ids, until
 from tests.support.clusters.slurm import cluster
 from tests.support.commands import shell
+from tests.support.daemons import NETS, propose
 from tests.support.stores import suggest
 
 LONG = 480.0
@@ -207,3 +210,26 @@ def _disturb(archive, slurm) -> None:
     slurm.start_node("n1")
     until(lambda: slurm.states()["n1"] in ("idle", "mix", "alloc"), LONG, "the node is back")
     released()
+
+
+@pytest.mark.whole
+@pytest.mark.lasts(60)
+def test_a_trial_has_ranks_on_both_nodes(user, archive, store_settings, tmp_path):
+    recipes = store_settings.home / "recipes.toml"
+    recipes.touch(0o600)
+    recipes.write_text(f'[ranks]\nfit = "{ROOT}/tests/support/clusters/ranks.py:sums"\n')
+    propose(archive, NETS[:1], protocol="diabetes/1+recipe:ranks", name="ranks")
+    try:
+        with (
+            cluster(tmp_path / "c", kill_wait=5) as slurm,
+            mock.patch.dict(user.environment, slurm.environment),
+        ):
+            arguments = ("--nodes", "2", "--cpus", "1", "--study", "ranks", "--", "--devices")
+            user.types("launch", "slurm", "--trainers", "1", *arguments, "cpu", "--idle", "1s")
+            until(lambda: outcome(archive, "ranks")[0] == {("COMPLETE", 1): 1}, LONG, "the trial")
+            user.types("launch", "stop", "slurm-ranks")
+    finally:
+        recipes.unlink()
+
+    ((text,),) = archive.query("MATCH (e:Evaluation) RETURN e.environment").rows
+    assert [about["GROUP_RANK"] for about in json.loads(text)["ranks"]] == ["0", "1"]

@@ -10,15 +10,19 @@ from __future__ import annotations
 
 import platform
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from multiprocessing import connection
 from pathlib import Path
 from typing import NamedTuple
 
+from archive.errors import SettingsError
 from archive.queue.causes import Cause
 from archive.trainer.daemon.scratch import ScratchFolder, ScratchFolders
 from archive.trainer.daemon.trial_limits import TrialMemory, excess
-from archive.trainer.trial import devices
+from archive.trainer.trial import devices, group
+from archive.trainer.trial.devices import Device
+from archive.trainer.trial.group import TrialGroup
 from archive.trainer.trial.messages import Message, TrialFailed
 from archive.trainer.trial.process import TrialProcess
 from archive.trainer.trial.spec import TrialSpec
@@ -52,8 +56,8 @@ class TrialNode:
 
     def __init__(self, scratch: str | None = None) -> None:
         self._folders = ScratchFolders(None if scratch is None else Path(scratch))
-        self._devices: dict[str, devices.Device] = {}
-        self._trial: TrialProcess | None = None
+        self._devices: dict[str, list[Device]] = {}
+        self._trial: TrialProcess | TrialGroup | None = None
         self._folder: ScratchFolder | None = None
         self._memory = TrialMemory(())
         self._began = 0.0
@@ -66,13 +70,13 @@ class TrialNode:
         """
         self.kill()
         if spec.device not in self._devices:
-            # Ray shows an actor its own GPUs alone.
-            self._devices[spec.device] = devices.find(spec.device)[0]
+            # Ray and Slurm show a process its own GPUs alone.
+            self._devices[spec.device] = devices.find(spec.device)
 
-        device = self._devices[spec.device]
+        device = _group_of(self._devices[spec.device], spec.ranks.count)
         self._folder = self._folders.create()
         spec = replace(spec, device=device.name, visible=device.visible, scratch=self._folder.path)
-        self._trial = TrialProcess(spec)
+        self._trial = group.start(spec)
         self._memory = TrialMemory(self._trial.pids)
         self._began = time.monotonic()
         return platform.node()
@@ -129,3 +133,29 @@ class TrialNode:
             self._memory,
             spec.memory_bytes,
         )
+
+
+def _group_of(found: Sequence[Device], count: int) -> Device:
+    """Return the devices of a trial on this node, as one.
+
+    Raises:
+        SettingsError: The node has fewer.
+    """
+    if not found[0].uuid:
+        return devices.group([found[0]] * count)
+
+    if len(found) < count:
+        raise SettingsError(
+            f"a trial needs {count} devices on each node (--devices-per-trial), and "
+            f"{platform.node()} has {len(found)} for it"
+        )
+
+    return devices.group(found[:count])
+
+
+def allow_elsewhere(message: Message) -> Message:
+    """Replace a refusal by another attempt, which may run on another node."""
+    if isinstance(message, TrialFailed) and message.refused:
+        return replace(message, retry=True, refused=False)
+
+    return message

@@ -25,7 +25,7 @@ from archive.queue.causes import Cause
 from archive.ray_connection import NAMESPACE, connected
 from archive.trainer.daemon.executors import TrialHandle
 from archive.trainer.daemon.scratch import ScratchFolder
-from archive.trainer.dispatch.node import TrialNews, TrialNode
+from archive.trainer.dispatch.node import TrialNews, TrialNode, allow_elsewhere
 from archive.trainer.trial import failures
 from archive.trainer.trial.messages import EpochReport, Message, TrialFailed, TrialInterrupted
 from archive.trainer.trial.spec import TrialSpec
@@ -318,7 +318,7 @@ class RayTrial:
             # The actor is well; starting the trial has failed.
             self.host = self.host or "?"
             cause = error.cause if isinstance(error.cause, Exception) else error
-            self._end(_allow_elsewhere(failures.refusal_of(cause)))
+            self._end(allow_elsewhere(failures.refusal_of(cause)))
         except ray.exceptions.RayError as error:
             self._lose(error)
         else:
@@ -338,7 +338,7 @@ class RayTrial:
         else:
             self._seen = time.monotonic() - news.silent_seconds
             for message in news.messages:
-                self._messages.append(_allow_elsewhere(message))
+                self._messages.append(allow_elsewhere(message))
                 if not isinstance(message, EpochReport):
                     self._over = True
 
@@ -380,11 +380,3 @@ class RayTrial:
             return ray.get(reference, timeout=ANSWER_SECONDS)
         except ray.exceptions.RayError:
             return default
-
-
-def _allow_elsewhere(message: Message) -> Message:
-    """Replace a refusal by another attempt, which may run on another node."""
-    if isinstance(message, TrialFailed) and message.refused:
-        return replace(message, retry=True, refused=False)
-
-    return message

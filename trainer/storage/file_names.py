@@ -32,6 +32,14 @@ def trial_log_path(home: Path, proposal: str) -> Path:
     return home / "logs" / f"{file_name(proposal)}.log"
 
 
+def node_log_path(log: Path, node: int) -> Path:
+    """Return the log of a trial's ranks on one of its nodes; on the first one, the trial's log.
+
+    Nodes that share a file system must not write into one file.
+    """
+    return log.with_name(f"{log.stem}.node{node}.log") if node else log
+
+
 def trainer_logs(home: Path) -> Path:
     """Return the folder with the logs of trainers that searches start."""
     return home / "logs" / "trainers"

@@ -12,6 +12,7 @@ since: a folder may hold the logs of several archives, and their studies may hav
 
 from __future__ import annotations
 
+import glob
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -194,7 +195,11 @@ def clear(
     # Most archives have more proposals than a machine has files.
     if remote or any(folder.is_dir() and any(folder.iterdir()) for folder in folders):
         for id_ in workers.find_ended(archive.connection, seconds):
-            _remove(file_names.trial_log_path(home, id_), before, cleared, dry_run=dry_run)
+            log = file_names.trial_log_path(home, id_)
+            _remove(log, before, cleared, dry_run=dry_run)
+            for path in log.parent.glob(f"{glob.escape(log.stem)}.node*.log"):
+                _remove(path, before, cleared, dry_run=dry_run)
+
             if location is not None:
                 checkpoint = checkpoints.path_of(location, id_)
                 _remove(checkpoint, before, cleared, dry_run=dry_run)

@@ -12,6 +12,7 @@ Reports and results of the other ranks are ignored. They get `END_SECONDS` to en
 
 from __future__ import annotations
 
+import os
 import secrets
 import time
 from dataclasses import replace
@@ -67,8 +68,8 @@ class TrialGroup:
         """
         self.spec = spec
         self.processes: list[TrialProcess] = []
-        self._end = GroupEnd()
         ranks = spec.ranks
+        self._end = GroupEnd(ranks.count, whole=ranks.nodes == 1)
         if not ranks.port:
             ranks = replace(ranks, port=free_port(), run=secrets.token_hex(8))
 
@@ -117,7 +118,7 @@ class TrialGroup:
                 elif local == 0:
                     arrived.append(message)
 
-        last = self._end.last(len(self.processes))
+        last = self._end.last()
         return arrived if last is None else [*arrived, last]
 
     def interrupt(self) -> None:
@@ -149,12 +150,19 @@ class GroupEnd:
 
     Members are the ranks of a machine, or the machines of a trial; the first one has rank 0.
 
+    Args:
+        members: Number of members.
+        whole: Whether they are the whole trial. Otherwise another member of it may tell why a
+            connection broke, and a failure remains one of the connection.
+
     Attributes:
         over: Whether the trial has ended: there is no further message.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, members: int, *, whole: bool = True) -> None:
         self.over = False
+        self._members = members
+        self._whole = whole
         self._ends: dict[int, Message] = {}
         self._first_at = self._lead_at = 0.0
 
@@ -172,21 +180,17 @@ class GroupEnd:
 
         self._ends.setdefault(member, message)
 
-    def last(self, members: int) -> Message | None:
-        """Return the last message of the trial, once; None before its end.
-
-        Args:
-            members: Number of members.
-        """
-        message = None if self.over else self._last(members)
+    def last(self) -> Message | None:
+        """Return the last message of the trial, once; None before its end."""
+        message = None if self.over else self._last()
         self.over = self.over or message is not None
         return message
 
-    def _last(self, members: int) -> Message | None:
+    def _last(self) -> Message | None:
         lead = self._ends.get(0)
         failed = [end for end in self._ends.values() if isinstance(end, TrialFailed)]
         first = [failure for failure in failed if not failures.is_of_peer(failure)]
-        have_ended = len(self._ends) == members
+        have_ended = len(self._ends) == self._members
         if isinstance(lead, TrialFinished):
             # The end of rank 0 may break the others; their own exceptions count.
             raised = [failure for failure in first if failure.cause is not Cause.CRASH]
@@ -200,7 +204,8 @@ class GroupEnd:
             return first[0]
 
         if failed and (have_ended or time.monotonic() - self._first_at > SETTLE_SECONDS):
-            return replace(failed[0], retry=True, refused=False, cause=Cause.CRASH)
+            lost = replace(failed[0], retry=True, refused=False, cause=Cause.CRASH)
+            return lost if self._whole else failed[0]
 
         return None
 
@@ -209,7 +214,13 @@ def _spec_of(spec: TrialSpec, ranks: Ranks) -> TrialSpec:
     """Return the specification of one process."""
     # All processes see all GPUs of the trial, as under torchrun; each one uses its own.
     device = f"cuda:{ranks.local}" if spec.device.startswith("cuda") else spec.device
-    threads = None if spec.threads is None else max(1, spec.threads // ranks.count)
+    threads = spec.threads
+    if threads is None and (variable := os.environ.get("OMP_NUM_THREADS", "")).isdecimal():
+        threads = int(variable)
+
+    if threads is not None:
+        threads = max(1, threads // ranks.count)
+
     scratch = None if spec.scratch is None else spec.scratch / f"rank-{ranks.rank}"
     return replace(spec, ranks=ranks, device=device, threads=threads, scratch=scratch)
 

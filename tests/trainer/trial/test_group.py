@@ -181,14 +181,23 @@ PAUSED = TrialInterrupted(True, 1)
 def test_last_message_of_a_trial(monkeypatch, ends, early, late):
     now = [100.0]
     monkeypatch.setattr(group.time, "monotonic", lambda: now[0])
-    end = GroupEnd()
+    end = GroupEnd(2)
     for member, message in ends:
         end.note(member, message)
 
-    assert end.last(2) == early
+    assert end.last() == early
     now[0] += group.SETTLE_SECONDS + group.END_SECONDS
-    assert end.last(2) == late
-    assert end.last(2) is None
+    assert end.last() == late
+    assert end.last() is None
+
+
+def test_a_part_of_a_trial_leaves_a_broken_connection_to_the_whole():
+    part, whole = GroupEnd(1, whole=False), GroupEnd(2)
+    part.note(0, PEER)
+    whole.note(0, part.last())
+    assert whole.last() is None
+    whole.note(1, DEAD)
+    assert whole.last() == DEAD
 
 
 def test_variables_are_those_of_torchrun():
