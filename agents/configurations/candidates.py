@@ -12,6 +12,7 @@ evaluations, so that a wrong prior costs a few of them (Hvarfner et al., piBO, 2
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection
 from functools import cached_property
 
@@ -28,14 +29,20 @@ from archive.parameters.parameter_space import ParameterSpace
 
 Rank = Callable[[Array], Array]
 
-MOST_LISTED = 70_000
+MOST_LISTED = 10_000
 """Most configurations of a space of which all are ranked."""
 DESIGN = 256
 """Points of a Sobol sequence that a design chooses among; a power of two keeps its balance."""
-_RANDOM = 1000
+_RANDOM = 600
 _STARTS = 10
-_VARIATIONS = 25
+_VARIATIONS = 16
 """Random candidates, best ones that are varied in each round, and variations of each."""
+_COMPARED = 8
+"""Points of a branch among which a design takes the most distant one."""
+_ALONE = 5
+"""First rounds in which each candidate is replaced by its own best variation.
+
+A local optimum is then climbed beside others, before the best candidates of all are refined."""
 _SCALES = (0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01)
 """Standard deviations of the steps in each round, as shares of the scale."""
 _SHARE_OF_PRIOR = 0.5
@@ -101,9 +108,11 @@ class Candidates:
     def design(
         self, count: int, known: Array, taken: Collection[bytes], rng: np.random.Generator
     ) -> Array:
-        """Return up to `count` configurations far from the known ones and from each other.
+        """Return up to `count` configurations that cover branches, and lie apart from each other.
 
-        Each is the point of a scrambled Sobol sequence whose least distance is greatest.
+        Each is of a branch that the fewest known ones have and, of the first points of a scrambled
+        Sobol sequence there, has the greatest least distance. Few points take part: in a space of
+        many parameters the most distant of many points are its corners.
 
         Args:
             count: Number of configurations.
@@ -118,18 +127,21 @@ class Candidates:
             pool = np.vstack([pool, near]) if not len(pool) else self._mixed(pool, near, order)
 
         unavailable = set(taken)
-        selected: list[Array] = []
-        distances = self._distances(pool, known).min(axis=1, initial=np.inf)
         free = np.array([key not in unavailable for key in row_keys(pool)], np.bool_)
-        while len(selected) < count and free.any():
-            open_ones = np.where(free, distances, -np.inf)
-            best = int(np.argmax(open_ones))
-            selected.append(pool[best])
-            apart = self._distances(pool, pool[best][None])[:, 0]
-            distances = np.minimum(distances, apart)
-            free &= apart > 0.0
+        rows = known
+        for _ in range(count):
+            indices = np.flatnonzero(free)
+            if not len(indices):
+                break
 
-        return np.array(selected).reshape(len(selected), len(self.space))
+            counts = _count_branches(pool[indices], rows)
+            rare = indices[counts == counts.min()][:_COMPARED]
+            distances = self._distances(pool[rare], rows).min(axis=1, initial=np.inf)
+            best = rare[int(np.argmax(distances))]
+            rows = np.vstack([rows, pool[best]])
+            free &= self._distances(pool, pool[best][None])[:, 0] > 0.0
+
+        return rows[len(known) :]
 
     def search(
         self,
@@ -160,12 +172,17 @@ class Candidates:
 
         pool = np.vstack([self.sample(_RANDOM, rng), starts])
         ranks = rank(pool)
-        for scale in _SCALES:
-            order = np.argsort(-ranks, kind="stable")[:_STARTS]
-            repeated = np.repeat(pool[order], _VARIATIONS, axis=0)
+        climbers = self._spread_over_branches(pool, ranks)
+        for number, scale in enumerate(_SCALES):
+            if number >= _ALONE:
+                climbers = np.argsort(-ranks, kind="stable")[:_STARTS]
+
+            repeated = np.repeat(pool[climbers], _VARIATIONS, axis=0)
             varied = self.batches.vary(repeated, rng, scale=scale)
+            varied_ranks = rank(varied)
+            climbers = _climb(climbers, ranks, varied_ranks)
             pool = np.vstack([pool, varied])
-            ranks = np.concatenate([ranks, rank(varied)])
+            ranks = np.concatenate([ranks, varied_ranks])
 
         order = np.argsort(-ranks, kind="stable")
         seen = set(taken)
@@ -179,6 +196,17 @@ class Candidates:
                     break
 
         return pool[kept], ranks[kept]
+
+    def _spread_over_branches(self, pool: Array, ranks: Array) -> NDArray[np.intp]:
+        """Return the indices of the best configurations, half of them each of another branch.
+
+        Configurations with the same parameters are of one branch.
+        """
+        order = np.argsort(-ranks, kind="stable")
+        branches = np.isnan(pool[order])
+        first = np.sort(np.unique(branches, axis=0, return_index=True)[1])[: _STARTS // 2]
+        others = np.delete(order, first)
+        return np.concatenate([order[first], others])[:_STARTS]
 
     def _spread(self, rng: np.random.Generator) -> Array:
         """Return allowed configurations of a scrambled Sobol sequence."""
@@ -227,3 +255,23 @@ class Candidates:
 
         distances: Array = np.sqrt(np.square(apart).mean(axis=2))
         return distances
+
+
+def _climb(climbers: NDArray[np.intp], ranks: Array, varied: Array) -> NDArray[np.intp]:
+    """Return the index of the best of each candidate and its variations, which follow the pool."""
+    by_climber = varied.reshape(len(climbers), _VARIATIONS)
+    best = by_climber.argmax(axis=1)
+    rows = np.arange(len(climbers))
+    better = by_climber[rows, best] > ranks[climbers]
+    return np.where(better, len(ranks) + rows * _VARIATIONS + best, climbers)
+
+
+def branches(codes: Array) -> list[bytes]:
+    """Return the branch of each of (m, D) codes: equal where the same parameters exist."""
+    return [row.tobytes() for row in np.isnan(codes)]
+
+
+def _count_branches(codes: Array, known: Array) -> NDArray[np.intp]:
+    """Return how many known configurations are of the branch of each of (m, D) codes: (m,)."""
+    counts = Counter(branches(known))
+    return np.array([counts[branch] for branch in branches(codes)])

@@ -25,6 +25,8 @@ existence of a parameter costs a learnt constant.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from archive.agents.surrogates.base import Array
@@ -38,10 +40,15 @@ _WEIGHTS = (1e-3, 3e1)
 Scores are standardised: at the lower end a parameter is ignored, at the upper end configurations
 that differ by a thirtieth of the range are uncorrelated."""
 _RHO = (1e-2, 0.95)
+_CENTRE_WEIGHT = 0.0
 _CENTRE_RHO = 0.4
 _STD_WEIGHTS = 1.3
 _STD_RHO = 0.7
 """Standard deviations of the normal priors of log s, log omega and log rho."""
+_SHARED = 0.5
+"""Share of the prior variance that the conditional parameters have in common.
+
+What one branch tells about length scales holds for a branch with few evaluations too."""
 
 
 class ArcEmbedding:
@@ -57,29 +64,58 @@ class ArcEmbedding:
         centre: (p,) mean of the normal prior of theta. The weights fall with the square root of
             the number of parameters, so that the diameter of the space does not grow with it.
         stds: (p,) its standard deviation.
+        precision: (p, p) inverse of its covariance.
+        owners: (q,) the entry of theta with the weight of each coordinate.
     """
 
     def __init__(self, space: ParameterSpace) -> None:
-        """Number the parameters by their form."""
-        self._options = space.option_counts
-        plain: list[int] = []
-        conditional: list[int] = []
+        """Number the parameters by their form, and the coordinates by their parameters."""
+        numbers: list[int] = []
+        choices: list[int] = []
+        arcs: list[int] = []
+        arc_choices: list[int] = []
+        sizes = space.option_counts
         for column, parameter in enumerate(space.parameters):
-            if parameter.domain.size > 1 or parameter.conditions:
-                (conditional if parameter.conditions else plain).append(column)
+            if parameter.conditions:
+                (arc_choices if sizes[column] else arcs).append(column)
+            elif parameter.domain.size > 1:
+                (choices if sizes[column] else numbers).append(column)
 
-        self._plain = tuple(plain)
-        self._conditional = tuple(conditional)
-        count = max(1, len(plain) + len(conditional))
-        weight = -0.5 * float(np.log(count))
-        weights = len(plain) + len(conditional)
-        rhos = len(conditional)
-        self.centre = np.array([weight] * weights + [float(np.log(_CENTRE_RHO))] * rhos)
+        self._numbers = np.array(numbers, np.intp)
+        self._options = _Options(choices, sizes)
+        self._arcs = np.array(arcs, np.intp)
+        self._arc_choices = np.array(arc_choices, np.intp)
+        self._arc_options = _Options(arc_choices, sizes)
+        plain = len(numbers) + len(choices)
+        first_choice = plain + len(arcs)
+        weights = first_choice + len(arc_choices)
+        rhos = weights - plain
+        arc_weights = np.arange(plain, first_choice)
+        self.owners = np.concatenate(
+            [
+                np.arange(len(numbers)),
+                len(numbers) + self._options.owners,
+                arc_weights,
+                arc_weights,
+                np.arange(first_choice, weights),
+                first_choice + self._arc_options.owners,
+            ]
+        )
+        self._bent = int((self.owners < plain).sum())
+        centre = _CENTRE_WEIGHT - 0.5 * float(np.log(max(1, weights)))
+        self.centre = np.array([centre] * weights + [float(np.log(_CENTRE_RHO))] * rhos)
         self.stds = np.array([_STD_WEIGHTS] * weights + [_STD_RHO] * rhos)
+        correlation = np.eye(weights + rhos)
+        for block in (slice(plain, weights), slice(weights, weights + rhos)):
+            correlation[block, block] = _SHARED + (1.0 - _SHARED) * correlation[block, block]
+
+        self.precision = np.linalg.inv(correlation * np.outer(self.stds, self.stds))
         self.bounds = Bounds(
             np.log([_WEIGHTS[0]] * weights + [_RHO[0]] * rhos),
             np.log([_WEIGHTS[1]] * weights + [_RHO[1]] * rhos),
         )
+        self._weights = weights
+        self._plain = plain
 
     def embed(self, theta: Array, codes: Array) -> Array:
         """Return E(x): (n, q) float64.
@@ -88,76 +124,89 @@ class ArcEmbedding:
             theta: (p,) float64.
             codes: (n, D) float64.
         """
-        return np.hstack([block for block, _ in self._blocks(theta, codes)])
+        return self.embed_with_slopes(theta, codes)[0]
 
-    def embed_with_slopes(self, theta: Array, codes: Array) -> tuple[Array, list[Slope]]:
-        """Return E(x), and where and how each entry of theta changes it.
+    def embed_with_slopes(self, theta: Array, codes: Array) -> tuple[Array, Array]:
+        """Return E(x), and the derivative of each coordinate by the log rho of its parameter.
+
+        The derivative by the logarithm of its weight is the coordinate itself.
 
         Returns:
-            (n, q) float64, and for each of p entries the first column that changes and the
-            derivatives of the columns from there.
+            (n, q) and (n, q) float64; the second is 0 for parameters that always exist.
         """
-        parts = self._blocks(theta, codes)
-        weights: list[Slope] = []
-        rhos: list[Slope] = []
-        begin = 0
-        for block, bend in parts:
-            # A weight multiplies its block: the derivative by its logarithm is the block itself.
-            weights.append((begin, block))
-            if bend is not None:
-                rhos.append((begin, bend))
+        weights = np.exp(theta[: self._weights])[self.owners]
+        rhos = np.exp(theta[self._weights :])
+        middle = len(self._arcs)
 
-            begin += block.shape[1]
+        # Different options are at squared distance 1.
+        plain = [codes[:, self._numbers], np.sqrt(0.5) * self._options.select(codes)]
 
-        return np.hstack([block for block, _ in parts]), [*weights, *rhos]
-
-    def _blocks(self, theta: Array, codes: Array) -> list[tuple[Array, Array | None]]:
-        """Return the coordinates of each parameter, and their derivatives by log rho."""
-        parts: list[tuple[Array, Array | None]] = []
-        weights = np.exp(theta)
-        for number, column in enumerate(self._plain):
-            values = codes[:, column]
-            size = self._options[column]
-            block = values[:, None]
-            if size:
-                # Different options are at squared distance 1.
-                block = np.sqrt(0.5) * (values[:, None] == np.arange(size))
-
-            parts.append((weights[number] * block, None))
-
-        first_rho = len(self._plain) + len(self._conditional)
-        for number, column in enumerate(self._conditional):
-            omega = float(weights[len(self._plain) + number])
-            rho = float(weights[first_rho + number])
-            parts.append(_arc(codes[:, column], self._options[column], omega, rho))
-
-        return parts
-
-
-Slope = tuple[int, Array]
-
-
-def _arc(values: Array, size: int, omega: float, rho: float) -> tuple[Array, Array]:
-    """Return the coordinates of a conditional parameter, and their derivatives by log rho."""
-    present = ~np.isnan(values)
-    if size:
-        shared, specific = choice_coordinates(rho)
-        turn = 0.5 * np.pi * rho
-        slope = turn * float(np.sin(turn))
-        taken = (values[:, None] == np.arange(size)).astype(np.float64)
-        block = np.hstack([np.full((len(values), 1), shared), specific * taken])
-        bend = np.hstack(
-            [
-                np.full((len(values), 1), -0.5 * slope / max(shared, 1e-6)),
-                0.5 * slope / max(specific, 1e-6) * taken,
-            ]
-        )
-    else:
-        angle = np.pi * rho * np.where(present, values, 0.0)
+        present = ~np.isnan(codes[:, self._arcs])
+        angle = np.pi * rhos[:middle] * np.where(present, codes[:, self._arcs], 0.0)
         sine = np.sin(angle)
-        cosine = np.cos(angle)
-        block = np.column_stack([sine, cosine])
-        bend = np.column_stack([angle * cosine, -angle * sine])
+        cosine = np.cos(angle) * present
 
-    mask = omega * present[:, None]
-    return mask * block, mask * bend
+        turn = 0.5 * np.pi * rhos[middle:]
+        shared, specific = _choice_coordinates(rhos[middle:])
+        slope = 0.5 * turn * np.sin(turn)
+        there = ~np.isnan(codes[:, self._arc_choices])
+        selected = self._arc_options.select(codes)
+        of_option = self._arc_options.owners
+
+        conditional = [sine, cosine, shared * there, specific[of_option] * selected]
+        bends = [
+            angle * cosine,
+            -angle * sine,
+            -slope / np.maximum(shared, 1e-6) * there,
+            (slope / np.maximum(specific, 1e-6))[of_option] * selected,
+        ]
+        embedded = np.hstack([*plain, *conditional]) * weights
+        bend = np.zeros_like(embedded)
+        bend[:, self._bent :] = np.hstack(bends) * weights[self._bent :]
+        return embedded, bend
+
+    def collect(self, by_weight: Array, by_rho: Array) -> Array:
+        """Return sums of coordinates by the entry of theta that they belong to.
+
+        Args:
+            by_weight: (q, ...) float64, one row for each coordinate.
+            by_rho: (q, ...) float64, the same for rho.
+
+        Returns:
+            (p, ...) float64.
+        """
+        sums = np.zeros((len(self.centre), *by_weight.shape[1:]))
+        np.add.at(sums, self.owners, by_weight)
+        rhos = self.owners[self._bent :] - self._plain + self._weights
+        np.add.at(sums, rhos, by_rho[self._bent :])
+        return sums
+
+
+class _Options:
+    """The options of some choices: a coordinate each.
+
+    Args:
+        columns: The choices.
+        sizes: Number of options of each parameter.
+
+    Attributes:
+        owners: (q,) the position of each option's choice in `columns`.
+    """
+
+    def __init__(self, columns: Sequence[int], sizes: Sequence[int]) -> None:
+        counts = [sizes[column] for column in columns]
+        self.owners = np.repeat(np.arange(len(columns)), counts)
+        self._columns = np.repeat(np.array(columns, np.intp), counts)
+        self._values = np.concatenate([np.arange(0), *map(np.arange, counts)])
+
+    def select(self, codes: Array) -> Array:
+        """Return 1 for each option that (n, D) codes have, else 0: (n, q) float64."""
+        selected: Array = (codes[:, self._columns] == self._values).astype(np.float64)
+        return selected
+
+
+def _choice_coordinates(rho: Array) -> tuple[Array, Array]:
+    """Return `archive.kernels.covariance.arc.choice_coordinates` of each rho."""
+    pairs = [choice_coordinates(value) for value in rho.tolist()]
+    shared, specific = np.array(pairs).reshape(-1, 2).T
+    return shared, specific

@@ -17,13 +17,14 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from archive.agents.configurations.process import CodedScores
 from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.gp.exact import LOG_TWO_PI
 from archive.agents.surrogates.threads import one_thread
 
-TREES = 60
+TREES = 40
 _SHARE = 5 / 6
 """Share of the columns that a split may use, as in SMAC (Hutter et al., 2011)."""
 _LEAST_VARIANCE = 1e-4
@@ -38,14 +39,14 @@ class FittedCodeForest:
         options: (D,) number of options of each choice without an order, else 0.
         data: The observed configurations, fantasies included.
         forest: The trees.
-        trees: T.
+        outside: (T, u) whether the sample of each tree lacks each value.
         seed: Seed of samples and splits.
     """
 
     options: tuple[int, ...]
     data: CodedScores
-    forest: Any
-    trees: int
+    forest: tuple[Any, ...]
+    outside: NDArray[np.bool_]
     seed: int
 
     def predict(self, codes: Array) -> tuple[Array, Array]:
@@ -73,14 +74,10 @@ class FittedCodeForest:
     def _out_of_bag(self) -> tuple[Array, Array]:
         """Return means and variances of the trees that did not see each value: (u,), (u,)."""
         codes = self.data.codes
-        predicted = self._predictions(codes)
-        outside = np.ones_like(predicted, dtype=np.bool_)
-        for tree, drawn in enumerate(self.forest.estimators_samples_):
-            outside[tree, drawn] = False
 
         # A value that is in every sample counts as predicted by the mean of the others.
-        some = np.asarray(outside.any(axis=0))
-        votes = np.where(outside, predicted, np.nan)
+        some = np.asarray(self.outside.any(axis=0))
+        votes = np.where(self.outside, self._predictions(codes), np.nan)
         means = np.full(len(codes), float(self.data.values.mean()))
         variances = np.full(len(codes), float(self.data.values.var()))
         means[some] = np.nanmean(votes[:, some], axis=0)
@@ -95,25 +92,37 @@ class FittedCodeForest:
             np.concatenate([self.data.values, means]),
             np.concatenate([self.data.counts, np.ones(len(codes))]),
         )
-        return grow(self.options, data, self.seed, self.trees)
+        return grow(self.options, data, self.seed, len(self.forest))
 
     def _predictions(self, codes: Array) -> Array:
         """Return f_t: (T, m) float64."""
         inputs = spread(codes, self.options)
-        return np.array([tree.tree_.predict(inputs)[:, 0] for tree in self.forest.estimators_])
+        return np.array([tree.tree_.predict(inputs)[:, 0] for tree in self.forest])
 
 
 def grow(
     options: tuple[int, ...], data: CodedScores, seed: int, trees: int = TREES
 ) -> FittedCodeForest:
     """Return the forest of a seed."""
-    from sklearn.ensemble import RandomForestRegressor
+    from sklearn import config_context
+    from sklearn.tree import DecisionTreeRegressor
 
-    forest = RandomForestRegressor(trees, max_features=_SHARE, random_state=seed)
-    with one_thread():
-        forest.fit(spread(data.codes, options), data.values, sample_weight=data.counts)
+    rng = np.random.default_rng(seed)
+    inputs = spread(data.codes, options)
+    values = np.ascontiguousarray(data.values, dtype=np.float64)[:, None]
+    n = len(values)
+    forest = []
+    outside = []
+    # The checks of a tree's arguments cost as much as growing it.
+    with one_thread(), config_context(assume_finite=True, skip_parameter_validation=True):
+        for _ in range(trees):
+            drawn = np.bincount(rng.integers(n, size=n), minlength=n)
+            tree = DecisionTreeRegressor(max_features=_SHARE, random_state=int(rng.integers(2**31)))
+            tree.fit(inputs, values, sample_weight=drawn * data.counts, check_input=False)
+            forest.append(tree)
+            outside.append(drawn == 0)
 
-    return FittedCodeForest(options, data, forest, trees, seed)
+    return FittedCodeForest(options, data, tuple(forest), np.array(outside), seed)
 
 
 def spread(codes: Array, options: tuple[int, ...]) -> Any:

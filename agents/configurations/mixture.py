@@ -137,7 +137,7 @@ def fit(
         for name in names:
             if name == "gaussian-process":
                 embedding = ArcEmbedding(space)
-                models.append(process.fit(embedding, data, noisy=history.noisy, rng=rng))
+                models += process.fit(embedding, data, noisy=history.noisy, rng=rng)
             elif name == "forest":
                 models.append(forest.grow(space.option_counts, data, seed, trees))
             else:

@@ -15,7 +15,9 @@
     B        = k(X, X) + diag(eta2 / c)
 
 The constant 1 is the prior variance of the mean. phi maximises the log marginal likelihood plus the
-log density of a normal prior. With h = dk/dr^2 = -5/6 alpha (1 + sqrt(5) r) exp(-sqrt(5) r),
+log density of a normal prior. Further processes have draws of phi from a normal approximation of
+its posterior, with the Fisher information: a parameter that few evaluations have, as in a branch of
+which little is known, then has short length scales too, and its branch is not given up. With h = dk/dr^2 = -5/6 alpha (1 + sqrt(5) r) exp(-sqrt(5) r),
 M = 1/2 (a a^T - B^-1) and V = M o h, the derivative by the embedding is
 
     dL/dE = 4 (diag(V 1) - V) E
@@ -52,6 +54,9 @@ _STARTS = 2
 _MOST_STARTED = 120
 _MOST_FITTED = 300
 """Most configurations of the fits from each start, and of the refinement of the best one."""
+_MOST_DRAWS = 3
+_COST_OF_DRAWS = 120_000
+"""Most draws of hyperparameters, and most draws times the square of the configurations."""
 
 
 @dataclass(frozen=True)
@@ -138,27 +143,25 @@ class FittedCodeProcess:
 
 def fit(
     embedding: ArcEmbedding, data: CodedScores, *, noisy: bool, rng: np.random.Generator
-) -> FittedCodeProcess:
-    """Return the process with maximum a posteriori hyperparameters.
+) -> tuple[FittedCodeProcess, ...]:
+    """Return processes with hyperparameters from their posterior; the first has its maximum.
 
     Args:
         embedding: The embedding of the space.
         data: The observed configurations, at least one.
         noisy: Whether evaluations are known to have noise: decides the prior of eta2.
-        rng: Source of the starts, and of the configurations of the fit where there are many.
+        rng: Source of the starts, of the draws, and of the configurations of the fit where there
+            are many.
     """
-    centre = np.concatenate([embedding.centre, [0.0, _LOG_NOISE[noisy]]])
-    stds = np.concatenate([embedding.stds, [1.0, _STD_NOISE]])
-    lower = np.concatenate([embedding.bounds.lower, [_ALPHA[0], _NOISE[0]]])
-    upper = np.concatenate([embedding.bounds.upper, [_ALPHA[1], _NOISE[1]]])
-    prior = _NormalPrior(centre, stds, lower, upper)
+    prior = _prior_of(embedding, noisy=noisy)
     started = _some(data, _MOST_STARTED, rng)
     fitted = _some(data, _MOST_FITTED, rng)
     optima = []
     for number in range(_STARTS):
         start = prior.centre
         if number:
-            start = np.clip(centre + 0.7 * stds * rng.standard_normal(len(centre)), lower, upper)
+            moved = prior.centre + 0.7 * prior.stds * rng.standard_normal(len(start))
+            start = np.clip(moved, prior.lower, prior.upper)
 
         optima.append(_climb(embedding, started, prior, start, 40))
 
@@ -166,7 +169,75 @@ def fit(
     if len(fitted.values) > len(started.values):
         best = _climb(embedding, fitted, prior, best[1], 15)
 
-    return condition(embedding, best[1], data)
+    count = int(np.clip(_COST_OF_DRAWS / len(data.values) ** 2, 0, _MOST_DRAWS))
+    processes = [condition(embedding, best[1], data)]
+    for phi in _draw(embedding, started, prior, best[1], count, rng):
+        processes.append(condition(embedding, phi, data))
+
+    return tuple(processes)
+
+
+def _prior_of(embedding: ArcEmbedding, *, noisy: bool) -> _NormalPrior:
+    """Return the prior of phi."""
+    precision = np.diag([0.0] * len(embedding.centre) + [1.0, _STD_NOISE**-2])
+    precision[:-2, :-2] = embedding.precision
+    return _NormalPrior(
+        np.concatenate([embedding.centre, [0.0, _LOG_NOISE[noisy]]]),
+        precision,
+        np.concatenate([embedding.stds, [1.0, _STD_NOISE]]),
+        np.concatenate([embedding.bounds.lower, [_ALPHA[0], _NOISE[0]]]),
+        np.concatenate([embedding.bounds.upper, [_ALPHA[1], _NOISE[1]]]),
+    )
+
+
+def _draw(
+    embedding: ArcEmbedding,
+    data: CodedScores,
+    prior: _NormalPrior,
+    phi: Array,
+    count: int,
+    rng: np.random.Generator,
+) -> list[Array]:
+    """Return draws of the normal approximation of the posterior of phi at its maximum."""
+    if not count:
+        return []
+
+    factor = try_cholesky(information(embedding, data, phi) + prior.precision)
+    if factor is None:
+        return []
+
+    draws = []
+    for _ in range(count):
+        step = solve_triangular(factor, rng.standard_normal(len(phi)), lower=True, trans="T")
+        draws.append(np.clip(phi + step, prior.lower, prior.upper))
+
+    return draws
+
+
+def information(embedding: ArcEmbedding, data: CodedScores, phi: Array) -> Array:
+    """Return the Fisher information of phi, F_ij = tr(B^-1 B_i B^-1 B_j) / 2: (p + 2, p + 2).
+
+    B_i is the derivative of B by the entry i of phi.
+    """
+    alpha = float(np.exp(phi[-2]))
+    noise = float(np.exp(phi[-1])) / data.counts
+    embedded, bends = embedding.embed_with_slopes(phi[:-2], data.codes)
+    squares = _squares(embedded, embedded)
+    scaled = _ROOT * np.sqrt(squares)
+    pull = -5.0 / 6.0 * alpha * (1.0 + scaled) * np.exp(-scaled)
+    signal = _matern(squares, alpha)
+    steps = embedded.T[:, :, None] - embedded.T[:, None]
+    by_rho = steps * (bends.T[:, :, None] - bends.T[:, None])
+    derivatives = list(2.0 * pull * embedding.collect(np.square(steps), by_rho))
+    derivatives.append(signal)
+    derivatives.append(np.diag(noise))
+    noisy = 1.0 + signal
+    noisy[np.diag_indices(len(noisy))] += noise + _JITTER
+    solved = np.linalg.solve(noisy, np.stack(derivatives))
+    rows = solved.reshape(len(solved), -1)
+    columns = solved.transpose(0, 2, 1).reshape(len(solved), -1)
+    fisher: Array = 0.5 * (rows @ columns.T)
+    return fisher
 
 
 def condition(embedding: ArcEmbedding, phi: Array, data: CodedScores) -> FittedCodeProcess:
@@ -191,7 +262,18 @@ def condition(embedding: ArcEmbedding, phi: Array, data: CodedScores) -> FittedC
 
 @dataclass(frozen=True)
 class _NormalPrior:
+    """Normal prior of phi, cut at bounds.
+
+    Attributes:
+        centre: (p + 2,) its mean.
+        precision: (p + 2, p + 2) inverse of its covariance.
+        stds: (p + 2,) standard deviations.
+        lower: (p + 2,) lower bounds.
+        upper: (p + 2,) upper bounds.
+    """
+
     centre: Array
+    precision: Array
     stds: Array
     lower: Array
     upper: Array
@@ -207,8 +289,8 @@ def _climb(
         if not np.isfinite(value):
             return _WALL, np.zeros_like(phi)
 
-        z = (phi - prior.centre) / prior.stds
-        return 0.5 * float(z @ z) - value, z / prior.stds - slope
+        pull = prior.precision @ (phi - prior.centre)
+        return 0.5 * float(pull @ (phi - prior.centre)) - value, pull - slope
 
     box = np.stack([prior.lower, prior.upper], axis=1)
     options = {"maxiter": steps, "ftol": 1e-6, "gtol": 1e-3}
@@ -222,7 +304,7 @@ def log_likelihood_with_slope(
     """Return L and dL/dphi, (p + 2,) float64; -inf where B is not positive definite."""
     alpha = float(np.exp(phi[-2]))
     noise = float(np.exp(phi[-1]))
-    embedded, slopes = embedding.embed_with_slopes(phi[:-2], data.codes)
+    embedded, bends = embedding.embed_with_slopes(phi[:-2], data.codes)
     scaled = _ROOT * np.sqrt(_squares(embedded, embedded))
     decay = alpha * np.exp(-scaled)
     signal = (1.0 + scaled + np.square(scaled) / 3.0) * decay
@@ -241,9 +323,8 @@ def log_likelihood_with_slope(
     pulls = middle * (-5.0 / 6.0 * (1.0 + scaled) * decay)
     steps = 4.0 * (pulls.sum(axis=1)[:, None] * embedded - pulls @ embedded)
     slope = np.empty_like(phi)
-    for number, (begin, block) in enumerate(slopes):
-        slope[number] = np.vdot(steps[:, begin : begin + block.shape[1]], block)
-
+    by_weight = np.einsum("ij,ij->j", steps, embedded)
+    slope[:-2] = embedding.collect(by_weight, np.einsum("ij,ij->j", steps, bends))
     slope[-2] = np.vdot(middle, signal)
     slope[-1] = noise * float((middle.diagonal() / data.counts).sum())
     return value, slope

@@ -1,16 +1,33 @@
-"""Agents beside other optimisers on spaces of parameters: `python -m tests.benchmarks parameters`."""
+"""Agents beside other optimisers on spaces of parameters: `python -m tests.benchmarks parameters`.
+
+| result    | recommended configuration after a number of evaluations                             |
+|-----------|-------------------------------------------------------------------------------------|
+| `regrets` | what the optimiser itself delivers: Optuna its best observed trial, `random` too;   |
+|           | BoTorch and the agents with a model the greatest posterior mean where there is noise|
+| `judged`  | with noise: the greatest posterior mean of one model, the archive's, of the history |
+|           | of each optimiser                                                                   |
+
+All optimisers have the same noise by seed. Without noise every recommendation is the best observed
+configuration.
+"""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
 
 POINTS = (20, 50, 100)
+"""Numbers of evaluations of the summary."""
+EVERY = 10
+"""Evaluations between two regrets of a curve."""
+
+Curve = dict[int, float]
 
 
 @click.command(short_help="Compare agents on spaces of parameters beside other optimisers.")
@@ -20,7 +37,7 @@ POINTS = (20, 50, 100)
 @click.option("--first-seed", default=0, help="The first of these seeds.")
 @click.option("--queries", default=100, help="Evaluations of a search.")
 @click.option("--folder", type=click.Path(path_type=Path), required=True, help="Tables.")
-@click.option("--out", type=click.Path(path_type=Path), help="File of regrets: JSON lines.")
+@click.option("--out", type=click.Path(path_type=Path), help="File of results: JSON lines.")
 def parameters(
     agents: Sequence[str],
     problems: Sequence[str],
@@ -30,63 +47,141 @@ def parameters(
     folder: Path,
     out: Path | None,
 ) -> None:
-    """Print regrets of the recommended configurations after 20, 50 and 100 evaluations."""
-    regrets: dict[tuple[str, str], dict[int, list[float]]] = {}
-    for name in problems:
-        for seed in range(first_seed, first_seed + seeds):
+    """Print regrets of the recommended configurations after 20, 50 and 100 evaluations.
+
+    Searches that the file of results has are not run again. Differences are paired, from the first
+    agent.
+    """
+    rows = read(out)
+    for seed in range(first_seed, first_seed + seeds):
+        for name in problems:
             for agent in agents:
+                if (name, agent, seed) in rows:
+                    continue
+
                 start = time.process_time()
-                row = run(agent, name, seed, queries, folder)
-                regrets.setdefault((name, agent), {})[seed] = row
-                line = {
-                    "problem": name,
-                    "agent": agent,
-                    "seed": seed,
-                    "regrets": row,
-                    "seconds": round(time.process_time() - start, 1),
-                }
-                text = json.dumps(line)
+                result = run(agent, name, seed, queries, folder)
+                seconds = round(time.process_time() - start, 1)
+                row = {"problem": name, "agent": agent, "seed": seed, **result, "seconds": seconds}
+                rows[name, agent, seed] = row
+                text = json.dumps(row)
                 click.echo(text)
                 if out is not None:
                     with out.open("a") as file:
                         file.write(text + "\n")
 
-    print_summary(regrets, agents[0])
+    print_summary(list(rows.values()), agents[0])
 
 
-def run(agent: str, name: str, seed: int, queries: int, folder: Path) -> list[float]:
-    """Return the regrets of one search at the points; all agents have the same noise by seed."""
+def read(path: Path | None) -> dict[tuple[str, str, int], dict[str, Any]]:
+    """Return the rows of a file of results by problem, agent and seed; none without a file."""
+    rows: dict[tuple[str, str, int], dict[str, Any]] = {}
+    if path is None or not path.exists():
+        return rows
+
+    for line in path.read_text().splitlines():
+        row = json.loads(line)
+        for kind in ("regrets", "judged"):
+            row[kind] = {int(count): regret for count, regret in row[kind].items()}
+
+        rows[row["problem"], row["agent"], row["seed"]] = row
+
+    return rows
+
+
+def run(agent: str, name: str, seed: int, queries: int, folder: Path) -> dict[str, Curve]:
+    """Return the regrets of one search by the number of evaluations, own and judged by one model."""
     from tests.benchmarks.parameters.peers import make
     from tests.benchmarks.parameters.problems import problem
 
     task = problem(name, folder)
     optimiser = make(agent, task.space, seed, noisy=task.noisy)
     noise = np.random.default_rng([seed, 7])
-    regrets = []
+    configurations = []
+    scores = []
+    regrets: Curve = {}
+    judged: Curve = {}
     for query in range(1, queries + 1):
-        configuration = optimiser.ask()
-        optimiser.tell(task.draw(configuration, noise))
-        if query in POINTS:
-            regrets.append(task.best - task.truth(optimiser.recommended()))
+        configuration = dict(optimiser.ask())
+        score = task.draw(configuration, noise)
+        optimiser.tell(score)
+        configurations.append(configuration)
+        scores.append(score)
+        if query % EVERY == 0:
+            regrets[query] = task.best - task.truth(optimiser.recommended())
+            if task.noisy:
+                best = _judge(task.space, configurations, scores)
+                judged[query] = task.best - task.truth(configurations[best])
 
-    return regrets
+    return {"regrets": regrets, "judged": judged}
 
 
-def print_summary(regrets: dict[tuple[str, str], dict[int, list[float]]], first: str) -> None:
-    """Print means with standard errors, and paired differences from the first agent."""
-    for (name, agent), by_seed in regrets.items():
-        rows = np.array([by_seed[seed] for seed in sorted(by_seed)])
-        own = regrets[(name, first)]
-        apart = rows - np.array([own[seed] for seed in sorted(by_seed)])
-        count = max(1, len(rows)) ** 0.5
-        cells = []
-        for point in range(rows.shape[1]):
-            column = rows[:, point]
-            error = column.std(ddof=min(1, len(rows) - 1)) / count
-            difference = apart[:, point]
-            spread = difference.std(ddof=min(1, len(rows) - 1)) / count
-            cells.append(
-                f"{column.mean():.4g} +- {error:.2g} ({difference.mean():+.3g} +- {spread:.2g})"
-            )
+def _judge(space: Any, configurations: Sequence[Mapping[str, Any]], scores: Sequence[float]) -> int:
+    """Return the index of the greatest posterior mean of the archive's models."""
+    from archive import spaces
+    from archive.agents.base import Observation
+    from archive.agents.configurations.search import estimate
 
-        click.echo(f"{name:28} {agent:14} " + "  ".join(cells))
+    searched = spaces.get("parameters", parameters=space)
+    networks = [searched.of_names(values) for values in configurations]
+    observations = []
+    for number, (network, score) in enumerate(zip(networks, scores, strict=True)):
+        observations.append(Observation(network, score=score, id=str(number), seed=number))
+
+    estimated = estimate(searched, observations, networks)
+    assert estimated is not None, "all configurations are of the space"
+    return int(np.argmax(estimated[0]))
+
+
+def print_summary(rows: Sequence[Mapping[str, Any]], first: str) -> None:
+    """Print mean regrets with standard errors, and paired differences from the first agent.
+
+    Then, for each other agent, how many times fewer evaluations the first one needs to the mean
+    regret of the other at the end.
+    """
+    for kind in ("regrets", "judged"):
+        curves: dict[tuple[str, str], dict[int, Curve]] = {}
+        for row in rows:
+            if row[kind]:
+                key = (str(row["problem"]), str(row["agent"]))
+                curves.setdefault(key, {})[int(row["seed"])] = row[kind]
+
+        if curves:
+            click.echo(f"\n{kind}: mean +- standard error (paired difference from {first})")
+
+        for name, agent in sorted(curves):
+            if (name, first) in curves:
+                click.echo(_summarise(name, agent, curves[name, agent], curves[name, first]))
+
+
+def _summarise(name: str, agent: str, curves: dict[int, Curve], own: dict[int, Curve]) -> str:
+    seeds = sorted(set(curves) & set(own))
+    cells = []
+    for point in POINTS:
+        pairs = []
+        for seed in seeds:
+            if point in curves[seed] and point in own[seed]:
+                pairs.append((curves[seed][point], own[seed][point]))
+
+        if pairs:
+            regrets, others = np.array(pairs).T
+            mean, error = _mean_and_error(regrets)
+            difference, spread = _mean_and_error(regrets - others)
+            cells.append(f"{mean:.3g} +- {error:.2g} ({difference:+.2g} +- {spread:.2g})")
+
+    speedup = ""
+    if seeds:
+        ends = [max(curves[seed]) for seed in seeds]
+        end = min(ends)
+        reached = np.mean([curves[seed][end] for seed in seeds])
+        for count in sorted(own[seeds[0]]):
+            if np.mean([own[seed][count] for seed in seeds]) <= reached:
+                speedup = f"x{end / count:.1f}"
+                break
+
+    return f"{name:26} {agent:12} {len(seeds):2}  " + "  ".join(cells) + f"  {speedup}"
+
+
+def _mean_and_error(values: Any) -> tuple[float, float]:
+    deviation = values.std(ddof=min(1, len(values) - 1))
+    return float(values.mean()), float(deviation / len(values) ** 0.5)
