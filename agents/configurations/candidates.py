@@ -7,7 +7,9 @@
 | b      | weight of the prior                                                            |
 
 Candidates are ranked by log EI(x) + b / n log pi(x): the prior's weight falls with the number of
-evaluations, so that a wrong prior costs a few of them (Hvarfner et al., piBO, 2022).
+evaluations (Hvarfner et al., piBO, 2022). The prior of a number is a normal density mixed with a
+uniform one, so that a wrong prior changes no rank by more than b / n log(1 / `DOUBT`) for each
+parameter, and costs a few evaluations.
 """
 
 from __future__ import annotations
@@ -45,6 +47,8 @@ _ALONE = 5
 A local optimum is then climbed beside others, before the best candidates of all are refined."""
 _SCALES = (0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01)
 """Standard deviations of the steps in each round, as shares of the scale."""
+DOUBT = 0.05
+"""Share of the uniform density in the prior of a number."""
 _SHARE_OF_PRIOR = 0.5
 """Share of the random candidates and of the design that is drawn from the priors."""
 
@@ -92,7 +96,8 @@ class Candidates:
                 weight = max(1.0, domain.size / (4 * width))
                 part = np.where(values == code, 0.0, -np.log(weight))
             else:
-                part = -0.5 * np.square((values - code) / width)
+                bell = np.exp(-0.5 * np.square((values - code) / width))
+                part = np.log(DOUBT + (1.0 - DOUBT) * bell)
 
             # A parameter that does not exist is no evidence.
             total += np.where(np.isnan(values), 0.0, part)

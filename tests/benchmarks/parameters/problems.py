@@ -9,6 +9,9 @@
 | `branin:NUMBER`  | copies of Branin's function, one active   | the value, with `+noise` plus normal   |
 |                  | by a choice, and parameters that do little| noise of 5 % of the spread of values   |
 | `tree:NUMBER`    | a tree of choices with numbers at leaves  | the same                               |
+| `…+right`        | a synthetic space with priors of medium   | the same                               |
+|                  | confidence at the optimum                 |                                        |
+| `…+wrong`        | with priors far from it                   | the same                               |
 
 Scores are maximised; a regret is the best true score minus the true score of the recommendation.
 """
@@ -18,7 +21,7 @@ from __future__ import annotations
 import csv
 import gzip
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,6 +30,8 @@ import numpy as np
 
 from archive import space
 from archive.parameters.batches import CodeBatches
+from archive.parameters.declaration import Prior
+from archive.parameters.domains import Choice
 from archive.parameters.parameter_space import ParameterSpace
 
 NOISE = 0.05
@@ -44,6 +49,7 @@ class Problem:
         draw: The score of one evaluation.
         best: The best true score.
         noisy: Whether evaluations have noise.
+        optimum: The best configuration of a synthetic problem.
     """
 
     name: str
@@ -52,6 +58,7 @@ class Problem:
     draw: Callable[[Mapping[str, Any], np.random.Generator], float]
     best: float
     noisy: bool
+    optimum: Mapping[str, Any] = field(default_factory=dict)
 
 
 @cache
@@ -64,8 +71,13 @@ def problem(name: str, folder: Path) -> Problem:
     if kind == "accel":
         return _accel(folder)
 
-    number, _, noise = rest.partition("+")
-    return _synthetic(name, kind, int(number), noisy=noise == "noise")
+    number, *forms = rest.split("+")
+    synthetic = _synthetic(name, kind, int(number), noisy="noise" in forms)
+    for form in ("right", "wrong"):
+        if form in forms:
+            return replace(synthetic, space=_with_priors(synthetic, right=form == "right"))
+
+    return synthetic
 
 
 def _fcnet(task: str, folder: Path) -> Problem:
@@ -152,7 +164,7 @@ def _accel(folder: Path) -> Problem:
     def rank(many: Any) -> Any:
         return trees.predict(many)
 
-    best = _maximise(batches, rank)
+    _, best = _maximise(batches, rank)
     return Problem(
         "accel",
         parameters,
@@ -174,13 +186,34 @@ def _synthetic(name: str, kind: str, number: int, *, noisy: bool) -> Problem:
     def rank(many: Any) -> Any:
         return np.array([truth(values) for values in batches.configurations(many)])
 
-    best = _maximise(batches, rank)
+    optimum, best = _maximise(batches, rank)
 
     def draw(values: Mapping[str, Any], generator: np.random.Generator) -> float:
         noise = NOISE * spread * float(generator.standard_normal()) if noisy else 0.0
         return truth(values) + noise
 
-    return Problem(name, parameters, truth, draw, best, noisy)
+    return Problem(name, parameters, truth, draw, best, noisy, parameters.decode(optimum))
+
+
+def _with_priors(task: Problem, *, right: bool) -> ParameterSpace:
+    """Return the space of a problem with priors at its optimum, or far from it."""
+    declared: dict[str, Any] = {}
+    for parameter in task.space.parameters:
+        prior = None
+        if parameter.name in task.optimum:
+            domain = parameter.domain
+            value = task.optimum[parameter.name]
+            if not right and isinstance(domain, Choice):
+                value = next(option for option in domain.options if option != value)
+            elif not right:
+                # The end of the range that is further away.
+                value = domain.decode(float(domain.encode(value) < 0.5))
+
+            prior = Prior(value)
+
+        declared[parameter.name] = replace(task.space.declared[parameter.name], prior=prior)
+
+    return space.Space(declared)
 
 
 def _branin(x: float, y: float) -> float:
@@ -274,8 +307,8 @@ def _tree(number: int, rng: np.random.Generator) -> tuple[ParameterSpace, Truth]
     return space.Space(declared), truth
 
 
-def _maximise(batches: CodeBatches, rank: Callable[[Any], Any]) -> float:
-    """Return the greatest score that a long local search finds."""
+def _maximise(batches: CodeBatches, rank: Callable[[Any], Any]) -> tuple[Any, float]:
+    """Return the codes with the greatest score that a long local search finds, and the score."""
     rng = np.random.default_rng(1)
     pool = batches.sample(3000, rng)
     ranks = rank(pool)
@@ -285,4 +318,5 @@ def _maximise(batches: CodeBatches, rank: Callable[[Any], Any]) -> float:
         pool = np.vstack([pool[order], varied])
         ranks = np.concatenate([ranks[order], rank(varied)])
 
-    return float(ranks.max())
+    best = int(np.argmax(ranks))
+    return pool[best], float(ranks[best])
