@@ -167,3 +167,23 @@ def test_figures_show_what_the_data_have(tuned):
     assert bar.get_yticklabels()[0].get_text() == "best"
     (axes,) = plots.edf(tuned, "study").axes
     assert axes.lines[0].get_ydata()[-1] == 1.0
+
+
+def test_values_that_cannot_be_drawn_are_counted(archive):
+    values = [1e200, *(float(number) for number in range(12))]
+    add(archive, cells(13), values)
+    table = read_table(archive, "study")
+    assert (table.left_out, len(table.value)) == (1, 12)
+
+
+def test_networks_that_no_decision_describes_are_counted(archive):
+    mlp = spaces.get("mlp")
+    networks = [network for network in mlp.initial_pool()]
+    rng = np.random.default_rng(0)
+    while len(networks) < 40:
+        networks.append(mlp.mutate(networks[len(networks) // 2], rng).child)
+
+    networks = list({network.functional_key: network for network in networks}.values())
+    described = [mlp.decisions().encode(network) is not None for network in networks]
+    add(archive, networks, [float(network.depth) for network in networks], space="mlp")
+    assert len(read_table(archive, "study").value) == sum(described) < len(networks)

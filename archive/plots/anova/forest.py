@@ -20,6 +20,8 @@ from archive.plots.anova.trees import TreeBoxes, spread
 from archive.plots.data.results import Floats
 
 TREES = 64
+FEWER_TREES = 32
+"""Trees of a set of results in which conditional parameters exist: there may be many sets."""
 LEAST_LEAF = 3
 """Fewest results of a leaf: a leaf of one result would count its noise as an effect."""
 MOST_RESULTS = 2000
@@ -128,9 +130,10 @@ def grow(
         tree = DecisionTreeRegressor(
             max_features=_SHARE, min_samples_leaf=leaf, random_state=seed + number
         )
-        tree.fit(inputs[drawn], values[drawn])
-        outside = np.setdiff1d(np.arange(count), drawn)
-        sums[outside] += tree.predict(inputs[outside]) if len(outside) else 0.0
+        tree.fit(inputs[drawn], values[drawn, None], check_input=False)
+        outside = np.ones(count, np.bool_)
+        outside[drawn] = False
+        sums[outside] += tree.tree_.predict(inputs[outside])[:, 0]
         votes[outside] += 1
         box = TreeBoxes.of_tree(tree.tree_, measures)
         if box.variance > 0.0:

@@ -59,11 +59,12 @@ class CodeMeasure:
     def sample(self, count: int, rng: np.random.Generator) -> Floats:
         """Draw codes: (count,) float64."""
         if self.options:
-            return rng.choice(self.options, count, p=self.probabilities(np.empty(0))).astype(float)
+            positions = np.arange(self.options) if self.allowed is None else np.array(self.allowed)
+            return positions[rng.integers(len(positions), size=count)].astype(np.float64)
 
         grid = self._grid()
         if grid is not None:
-            return rng.choice(grid, count)
+            return grid[rng.integers(len(grid), size=count)]
 
         return rng.uniform(self.low, self.high, count)
 

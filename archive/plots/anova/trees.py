@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -94,9 +95,18 @@ class TreeBoxes:
         """V."""
         return float(self.volumes.prod(axis=1) @ np.square(self.values))
 
+    @cached_property
+    def mains(self) -> Floats:
+        """V_d of all columns: (D,) float64."""
+        parts = np.empty(len(self.chances))
+        for column, chances in enumerate(self.chances):
+            parts[column] = chances @ np.square(self._marginal(column))
+
+        return parts
+
     def main(self, column: int) -> float:
         """Return V_d."""
-        return float(self.chances[column] @ np.square(self._marginal(column)))
+        return float(self.mains[column])
 
     def pair(self, first: int, second: int) -> float:
         """Return V_de of two different columns."""
@@ -116,9 +126,17 @@ class TreeBoxes:
         columns = self._cells(second, up)
         return self.mean + marginal[np.ix_(rows, columns)]
 
+    @cached_property
+    def _others(self) -> Floats:
+        """prod_{e != d} v_le: (L, D) float64, without a division, since v may be 0."""
+        ones = np.ones((len(self.values), 1))
+        before = np.cumprod(np.hstack([ones, self.volumes[:, :-1]]), axis=1)
+        after = np.cumprod(np.hstack([ones, self.volumes[:, :0:-1]]), axis=1)[:, ::-1]
+        products: Floats = before * after
+        return products
+
     def _marginal(self, column: int) -> Floats:
-        others = np.delete(self.volumes, column, axis=1).prod(axis=1)
-        marginal: Floats = (self.values * others) @ self.masks[column]
+        marginal: Floats = (self.values * self._others[:, column]) @ self.masks[column]
         return marginal
 
     def _joint(self, first: int, second: int) -> Floats:

@@ -149,11 +149,11 @@ def read_table(archive: Archive, study: str) -> ColumnTable:
         UnknownNameError: There is no study of this name.
         UsageError: There are too few results, or nothing with a name differs between them.
     """
-    (results,) = read(archive, study, ["hyperparameters", "code"])
-    values = mask_undrawable(results.value)
+    (results_read,) = read(archive, study, ["hyperparameters", "code"])
+    values = mask_undrawable(results_read.value)
     finite = np.isfinite(values)
-    whole = finite & ~results.partial
-    results = results.at(np.flatnonzero(whole if whole.any() else finite))
+    whole = finite & ~results_read.partial
+    results = results_read.at(np.flatnonzero(whole if whole.any() else finite))
     space = _space_of(results.study)
     columns = list(_space_columns(archive, results, space))
     rows = np.ones(len(results), np.bool_)
@@ -166,11 +166,13 @@ def read_table(archive: Archive, study: str) -> ColumnTable:
         if column.name not in names:
             columns.append(column)
 
-    left_out = count_undrawable(values)
+    left_out = count_undrawable(results_read.value)
     if rows.sum() < LEAST:
+        outside = int((~rows).sum())
+        beyond = f"; {outside} are no networks that its decisions describe" if outside else ""
         raise UsageError(
             f"the study {study!r} has {int(rows.sum())} whole results, and an analysis needs "
-            f"{LEAST}{describe_undrawable(left_out, '; ')}"
+            f"{LEAST}{beyond}{describe_undrawable(left_out, '; ')}"
         )
 
     chosen = []

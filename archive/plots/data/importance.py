@@ -150,7 +150,7 @@ class Analysis:
     Args:
         table: The table.
         seed: Seed of the forests and the bootstrap samples.
-        trees: Trees of a forest.
+        trees: Trees of the forest of all results.
 
     Raises:
         UsageError: All results have one value.
@@ -251,9 +251,8 @@ class Analysis:
             measures.append(measure)
 
         codes = np.stack([self.table.columns[column].codes[rows] for column in columns], axis=1)
-        grown = forest.grow(
-            codes, self.table.value[rows], measures, trees=self._trees, seed=self._seed
-        )
+        trees = self._trees if whole else min(self._trees, forest.FEWER_TREES)
+        grown = forest.grow(codes, self.table.value[rows], measures, trees=trees, seed=self._seed)
         return ActiveSet(
             rows,
             tuple(columns),
