@@ -203,6 +203,8 @@ class Agent(Recreatable, ABC):
         uses_constraints: Whether it uses `History.constraints`. An agent that does not gets
             penalised scores (`archive.agents.constraints.slacks`).
         uses_proxies: Whether it uses `History.proxies`.
+        knows_values: Whether it searches a space of parameters (`archive.spaces.parameters`): its
+            model knows their values, or it has none. A distance of graphs does not.
         joint: Whether it searches parameters beside networks (`archive.spaces.joint`): its model
             knows them, or it has none.
         space: The search space.
@@ -213,6 +215,7 @@ class Agent(Recreatable, ABC):
     several_objectives: ClassVar[bool] = False
     uses_constraints: ClassVar[bool] = False
     uses_proxies: ClassVar[bool] = False
+    knows_values: ClassVar[bool] = True
     joint: ClassVar[bool] = False
 
     def __init__(self, space: Space) -> None:

@@ -80,6 +80,21 @@ registry = Registry(
 )
 
 
+DEFAULT = "nasbot"
+DEFAULT_OF_VALUES = "portfolio"
+"""Default agents: of networks, and of parameters or several objectives."""
+
+
+def default_agent(space: str, *, several: bool = False) -> str:
+    """Return the name of the default agent.
+
+    Args:
+        space: Name of the space.
+        several: Whether it searches for several objectives, or beside networks.
+    """
+    return DEFAULT_OF_VALUES if several or space == "parameters" else DEFAULT
+
+
 @dataclass(frozen=True)
 class ConfiguredAgent:
     """An agent with the settings that differ from its defaults.
@@ -147,11 +162,12 @@ def get(name: str, space: Space, **config: Any) -> Agent:
     Raises:
         UnknownNameError: No agent, or no setting of the agent, has this name.
         UsageError: A setting has an invalid value, the space has no networks to draw, or it has
-            parameters beside its networks and the agent searches networks alone.
+            parameters, of which the agent knows nothing.
         SettingsError: Another package's agent cannot be loaded or made.
     """
     from archive.agents.base import Agent
     from archive.agents.constructor_arguments import check_types, keywords, settings_of
+    from archive.architecture.parameter_operations import PARAMETERS
     from archive.spaces.joint import joint_space_of
 
     if not space.searchable:
@@ -161,7 +177,12 @@ def get(name: str, space: Space, **config: Any) -> Agent:
 
     make = registry.maker(name)
     if joint_space_of(space) is not None:
-        _check_joint(name, make)
+        fault = "searches networks alone, without parameters beside them"
+        _check_capable(name, make, "joint", fault)
+
+    if space.name == PARAMETERS.name and isinstance(make, type):
+        fault = "compares networks as graphs, and does not know the values of parameters"
+        _check_capable(name, make, "knows_values", fault)
 
     defaults, takes_others = settings_of(make)
     for setting in config:
@@ -182,22 +203,19 @@ def get(name: str, space: Space, **config: Any) -> Agent:
         raise UsageError(f"agent {name} cannot be made with {shown}: {error}") from error
 
 
-def _check_joint(name: str, make: Any) -> None:
-    from archive.agents.base import Agent
-
-    if isinstance(make, type) and issubclass(make, Agent) and make.joint:
+def _check_capable(name: str, make: Any, attribute: str, fault: str) -> None:
+    """Refuse an agent whose class lacks a capability, with the names of those that have it."""
+    if _has(make, attribute):
         return
 
-    capable = []
-    for other in registry.built_in:
-        kind = registry.load(other)
-        if isinstance(kind, type) and issubclass(kind, Agent) and kind.joint:
-            capable.append(other)
+    capable = [other for other in registry.built_in if _has(registry.load(other), attribute)]
+    raise UsageError(f"the agent {name} {fault}: choose one of {', '.join(capable)}")
 
-    raise UsageError(
-        f"the agent {name} searches networks alone, without parameters beside them: choose one of "
-        f"{', '.join(capable)}"
-    )
+
+def _has(make: Any, attribute: str) -> bool:
+    from archive.agents.base import Agent
+
+    return isinstance(make, type) and issubclass(make, Agent) and bool(getattr(make, attribute))
 
 
 def _show(value: Any) -> str:

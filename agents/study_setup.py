@@ -121,10 +121,6 @@ def _check_rungs(study: Study, stored: Study) -> None:
         )
 
 
-DEFAULT_OF_SEVERAL = "portfolio"
-"""Default agent of a search with several objectives."""
-
-
 def check_agent(agent: Agent, study: Study) -> None:
     """Check that an agent searches for all objectives of a study.
 

@@ -276,7 +276,7 @@ class AskTellStudy:
         self,
         objective: Callable[[Architecture], Told],
         budget: int | None = None,
-        agent: str | Agent = "nasbot",
+        agent: str | Agent | None = None,
     ) -> Evaluation | None:
         """Search until the budget is spent; the same call continues after an interruption.
 
@@ -284,7 +284,7 @@ class AskTellStudy:
             objective: Evaluates a network, and returns what `tell` takes. An exception or a value
                 that is not finite fails that proposal only.
             budget: Total number of evaluations, earlier runs included; None keeps the study's.
-            agent: The agent, or its name for its defaults.
+            agent: The agent, or its name for its defaults; None for the default agent of the space.
 
         Returns:
             The best evaluation of the study, in the first of several objectives; None without
@@ -295,6 +295,10 @@ class AskTellStudy:
             UsageError: The budget is less than 1, or missing in a study without one.
         """
         from archive.agents.ask_tell.run import run
+        from archive.agents.registry import default_agent
+
+        if agent is None:
+            agent = default_agent(self.space.name)
 
         run(self, objective, budget, agent)
         return self.best()

@@ -149,6 +149,7 @@ class ModelBased(Agent):
 
     several_objectives = True
     uses_constraints = True
+    knows_values = False
 
     def __init__(self, space: Space, n_initial: int, method: Method) -> None:
         super().__init__(space)

@@ -62,6 +62,7 @@ class Nasbot(Agent):
     )
 
     uses_constraints = True
+    knows_values = False
 
     def __init__(
         self, space: Space, n_initial: int = 10, acquisition: str = "ei", samples: int = 10

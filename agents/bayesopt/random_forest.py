@@ -80,6 +80,7 @@ class RandomForestSearch(ModelBased):
         cost="O(n log n) a tree, one forest a proposal",
         when="baseline with the features of our agents",
     )
+    knows_values = True
 
     def __init__(
         self,

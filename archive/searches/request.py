@@ -31,9 +31,8 @@ if TYPE_CHECKING:
     from archive.trainer.tasks.tabular import TabularProtocol, TabularTask
 
 
-AGENT = "nasbot"
 TASK = "digits"
-"""Agent and task of a search where neither the options nor a study name them."""
+"""Task of a search where neither the options nor a study name it."""
 
 
 @dataclass(frozen=True)
@@ -103,10 +102,12 @@ class SearchRequest:
     builder: ConfigurationBuilder | None = None
 
 
-def agent_of(study: Study | None) -> str:
-    """Return the name of the agent that began a study; the default agent without a study."""
-    agent = None if study is None else study.config.get("agent")
-    return agent if isinstance(agent, str) else AGENT
+def agent_of(study: Study) -> str:
+    """Return the name of the agent that began a study; of an imported one, the default agent."""
+    from archive.agents.registry import default_agent
+
+    agent = study.config.get("agent")
+    return agent if isinstance(agent, str) else default_agent(study.space)
 
 
 def request_of(
@@ -137,6 +138,7 @@ def request_of(
         InfeasibleError: No network of the space meets the constraints on known costs.
         StudyConflictError: There are constraints, and options that contradict the stored study.
     """
+    from archive.agents import registry as agents
     from archive.constraints import NO_COSTS
     from archive.spaces.parameters import part_of
     from archive.spaces.stored_spaces import fixed_values
@@ -151,6 +153,10 @@ def request_of(
     options, further = resolve_objectives(options, task, defaults)
     home = None if access is None or access.record is None else access.record.parent
     space = _space(options.space, task, defaults, home)
+    if agent is None:
+        several = len(options.objectives) > 1 or options.parameters is not None
+        agent = agents.configured(agents.default_agent(space.name, several=several))
+
     if options.parameters is not None:
         space = _put_beside(space, options.parameters)
 
@@ -195,16 +201,14 @@ def request_of(
     return SearchRequest(study, task, protocol, agent.make(feasible), costs, fixed, builder=process)
 
 
-def _agent(options: SearchOptions, stored: Study | None) -> ConfiguredAgent:
-    """Return an agent with its settings: of the options, of the study, or the default one."""
-    from archive.agents import registry, study_setup
+def _agent(options: SearchOptions, stored: Study | None) -> ConfiguredAgent | None:
+    """Return the agent of the options or of the study, with its settings; None for the default."""
+    from archive.agents import registry
 
-    several = len(options.objectives) > 1 or options.parameters is not None
-    default = agent_of(stored)
-    if stored is None and several:
-        default = study_setup.DEFAULT_OF_SEVERAL
+    if options.agent is not None:
+        return registry.configured(options.agent)
 
-    return registry.configured(options.agent or default)
+    return None if stored is None else registry.configured(agent_of(stored))
 
 
 def _feasible(space: Space, constraints: tuple[Constraint, ...], costs: KnownCosts) -> Space:

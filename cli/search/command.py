@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     "agent_name",
     type=AGENT,
     metavar="AGENT[:NAME=VALUE,…]",
-    show_default="the study's, else nasbot",
+    show_default="the study's, else nasbot, or portfolio on parameters",
     help="Search agent (archive agents); settings after a colon, as in tw:preset=paper.",
 )
 @click.option(
