@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from archive import __version__, runtime
+from archive.agents.registry import DEFAULT as DEFAULT_AGENT
 from archive.benchmarks.measurement import significant
 from archive.cli.bench.command import bench_settings, finish
 from archive.cli.names import AGENT, PROTOCOL, SPACE, TASK
 from archive.cli.parameters import Count
 from archive.cli.render import json_option, print_json, print_line, print_table
 from archive.errors import SearchError, UsageError
-from archive.searches.request import AGENT as DEFAULT_AGENT
 from archive.searches.request import SearchOptions, request_of
 
 if TYPE_CHECKING:
