@@ -46,7 +46,10 @@ def test_the_unit_is_said_wherever_the_value_is_shown(archive, store_settings, t
     )
     agent = archive.proposals.register_agent("random", {}, "1")
     archive.proposals.create(
-        "study", agent, suggest(cells(2)), outcomes=[Result(0.5), Result(0.25)]
+        "study",
+        agent,
+        suggest(cells(2)),
+        outcomes=[Result(0.5), Result(0.25, {"valid_mse": 0.25, "valid_rmse": 50.5})],
     )
     with shell(store_settings, tmp_path) as user:
         shown = [user.types("study", part, "study").stdout for part in ("show", "best")]
@@ -55,9 +58,13 @@ def test_the_unit_is_said_wherever_the_value_is_shown(archive, store_settings, t
     shown.append((tmp_path / "r.html").read_text())
     feed = StudyFeed(archive.connection, "study")
     feed.look()
-    shown.append(feed._about()["unit"])
+    about = feed._about()
+    assert about["best"]["error"] == {"valid_rmse": 50.5}
+    shown.append(about["unit"])
     assert all(
         "valid_mse is of the standardised target" in " ".join(text.split()) for text in shown
     )
+    # The error in the own unit stands beside the standardised one.
+    assert all("50.5" in text for text in shown[:3])
     # A sentence stands apart from the one before it.
     assert "2 with a result. <span" in shown[2]

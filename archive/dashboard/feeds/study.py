@@ -26,9 +26,10 @@ from typing import TYPE_CHECKING, Any
 from archive.dashboard.feeds.base import Entries, Feed
 from archive.dashboard.wire import describe_objectives
 from archive.objectives import MOST_OBJECTIVES, sign
-from archive.store.metric_names import units_of
+from archive.store.metric_names import own_unit_metric, units_of
 from archive.store.properties import CURVE, EPOCH, METRIC, proposal_id, with_prefix
 from archive.store.records import State, Study, is_cancelled
+from archive.store.snapshots import read_view
 from archive.store.studies import studies
 from archive.store.studies.configurations import configurations_of
 from archive.store.studies.creation import agent_names
@@ -133,7 +134,7 @@ class StudyFeed(Feed):
         self._recheck: deque[int] = deque()
         self._counts: Counter[str] = Counter()
         self._best: Row | None = None
-        self._named: tuple[int, dict[str, Any]] | None = None
+        self._named: tuple[int, dict[str, Any], dict[str, float]] | None = None
         self._agents: dict[str | None, None] = {}
         self._whole_due = -math.inf
 
@@ -328,13 +329,26 @@ class StudyFeed(Feed):
         }
 
     def _describe_best(self, row: Row) -> dict[str, Any]:
-        """Return the fields of the best result, with its configuration."""
+        """Return the fields of the best result, with its configuration.
+
+        `error` has the objective in the target's own unit by the name of its metric.
+        """
         number = int(row[NUMBER])
         if self._named is None or self._named[0] != number:
             read = configurations_of(self._connection, self.study, [number])
-            self._named = (number, read.get(number, {}))
+            self._named = (number, read.get(number, {}), self._error_of(number))
 
-        return {**dict(zip(FIELDS, row, strict=True)), "configuration": self._named[1]}
+        _, configuration, error = self._named
+        fields = dict(zip(FIELDS, row, strict=True))
+        return {**fields, "configuration": configuration, "error": error}
+
+    def _error_of(self, number: int) -> dict[str, float]:
+        own_unit = own_unit_metric(self.study)
+        if own_unit is None:
+            return {}
+
+        metrics = read_view(self._connection, proposal_id(self.study.name, number)).metrics
+        return {own_unit: metrics[own_unit]} if own_unit in metrics else {}
 
 
 def _run(row: Row) -> dict[str, Any]:

@@ -32,12 +32,12 @@ from archive.report.contents import (
     has_values,
 )
 from archive.report.page.charts import ReportPlot, short
-from archive.store.metric_names import units_of
+from archive.store.metric_names import own_unit_metric, units_of
 from archive.store.properties import METRIC
 from archive.store.records import Evaluation, State
 from archive.store.studies.creation import agent_names, kind_of
 from archive.store.studies.studies import UNBOUNDED, describe_budget
-from archive.values import is_duration, setting_text, settings_text
+from archive.values import is_duration, setting_text, settings_text, short_settings
 
 
 class BestNetwork(NamedTuple):
@@ -145,7 +145,10 @@ def _estimate(recommendation: Recommendation, better: float) -> str:
 def _best_facts(report: StudyReport) -> Iterator[tuple[str, str]]:
     """Yield the best value, and the configuration that it has."""
     best = report.best[0]
-    yield "best value", f"{best.value:.6g} (#{best.number})"
+    own_unit = own_unit_metric(report.study)
+    error = None if own_unit is None else best.metrics.get(own_unit)
+    beside = "" if error is None else f", {own_unit} {error:.6g}"
+    yield "best value", f"{best.value:.6g}{beside} (#{best.number})"
     named = report.configurations.get(best.number or 0)
     if named:
         yield "best configuration", settings_text(named)
@@ -247,9 +250,10 @@ def _make_table(report: StudyReport) -> ResultTable:
     """Return the table of the shown results."""
     results = report.results
     numbers = _numbers(report)
-    named = any(report.configurations.values())
+    settings = [report.configurations.get(int(results.number[row]), {}) for row in report.shown]
+    named = any(settings)
     rows = []
-    for row in report.shown:
+    for row, configuration in zip(report.shown, short_settings(settings), strict=True):
         cells = [
             Cell(str(results.number[row]), str(results.number[row])),
             _number(float(results.value[row]), "{:.6g}"),
@@ -258,8 +262,7 @@ def _make_table(report: StudyReport) -> ResultTable:
             cells.append(_number(values[row]))
 
         if named:
-            values_by_name = report.configurations.get(int(results.number[row]), {})
-            cells.append(Cell(settings_text(values_by_name)))
+            cells.append(Cell(configuration))
 
         source = results.columns["answered_from"][row]
         notes = []
@@ -298,6 +301,10 @@ def _numbers(report: StudyReport) -> list[tuple[str, Sequence[Any]]]:
     numbers: list[tuple[str, Sequence[Any]]] = []
     for name in further:
         numbers.append((name, columns[METRIC + name]))
+
+    own_unit = own_unit_metric(report.study)
+    if own_unit is not None and own_unit not in taken and METRIC + own_unit in columns:
+        numbers.append((own_unit, columns[METRIC + own_unit]))
 
     trainings = [
         ("epochs", "training epochs", columns["epochs"]),

@@ -62,6 +62,7 @@ function showFacts() {
   refill(facts,
     fact(`best ${about.objective}`, best ? [el("b", { id: "best" }, number(best.value)), " ", networkAnchor(best.architecture),
       " ", el("button.small", { type: "button", onclick: () => openNumber(best.number) }, `#${best.number}`)] : "–"),
+    ...Object.entries(best?.error ?? {}).map(([metric, value]) => fact(`best ${metric}`, number(value))),
     best && settings(best.configuration) && fact("best configuration", settings(best.configuration)),
     fact("evaluated", [el("span", { id: "done" }, String(done)), ...(isLimited(about) ? [` of ${about.budget} `, el("progress", { value: Math.min(1, done / (about.budget || 1)), max: 1 })] : [", no limit"])]),
     fact("proposals", Object.entries(about.counts).map(([state, count]) => [badge(state), ` ${count}  `]).flat()),
