@@ -24,7 +24,7 @@ from archive.store.records import State, Study
 from archive.trainer.daemon.options import TrainerOptions
 from tests.support import wait_until
 from tests.support.commands import propose, serving, shell, table
-from tests.support.networks.nets import net
+from tests.support.networks.nets import TINY_MLP, net
 from tests.support.stores import suggest
 
 
@@ -358,3 +358,25 @@ def test_proposal_out_of_reach_of_all_trainers_says_so(archive, user, tmp_path):
     )
     shown = user.types("proposal", "show", held.id).stdout
     assert "no driver" in shown and "(device)" in shown and "no living worker" in shown
+
+
+def test_a_recipe_for_other_tasks_is_refused_before_a_training(archive, user):
+    home = archive.connection.settings.home
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "recipes.toml").write_text('[mine]\nfit = "gone.py:fit"\ntasks = "classification"\n')
+    (home / "recipes.toml").chmod(0o600)
+    archive.studies.create(
+        Study("study", "diabetes", "diabetes/1+recipe:mine", "mlp", "valid_mse", "minimise", 5)
+    )
+    fault = "the recipe 'mine' is for classification (recipes.toml), and the task 'diabetes' is a"
+    shown = user.types("trainer", "start", "--study", "study", "--once", code=2).stderr
+    assert shown.startswith(f"error: {fault}") and shown.count("\n") == 1
+
+    agent = archive.proposals.register_agent("random", {}, "1")
+    archive.proposals.create("study", agent, suggest([TINY_MLP]))
+    with serving(archive):
+        wait_until(lambda: archive.studies.snapshot("study").proposals[0].reason)
+
+    # Another trainer may have another recipe of this name.
+    (view,) = archive.studies.snapshot("study").proposals
+    assert view.state is State.WAITING and view.reason.startswith(fault)

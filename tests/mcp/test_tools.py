@@ -140,6 +140,18 @@ def test_a_query_is_read_only_and_bounded(archive, ask, refused):
     assert archive.query("MATCH (s:Study) RETURN s.name").rows == []
 
 
+def test_a_proposal_that_no_trainer_here_can_train_is_refused(archive, refused):
+    home = archive.connection.settings.home
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "recipes.toml").write_text('[mine]\nfit = "a.py:fit"\nspaces = "cnn"\n')
+    (home / "recipes.toml").chmod(0o600)
+    archive.studies.create(
+        Study("misfit", "digits", "digits/1+recipe:mine", "nasbench201", "valid_accuracy", budget=5)
+    )
+    fault = refused("propose", study="misfit", motivation="why not", network=text(0))
+    assert "the recipe 'mine' is for the space cnn (recipes.toml)" in fault
+
+
 def test_the_schema_names_what_the_archive_holds(archive, ask, refused):
     evaluate(archive, [0.5])
     whole = ask("schema")

@@ -7,6 +7,7 @@ import torch
 from torch.nn import functional as F
 from transformers import Trainer, TrainerCallback, TrainingArguments
 
+import archive
 from archive.trainer.recipes.base import FitResult
 from archive.trainer.recipes.context import TrialContext
 
@@ -51,6 +52,7 @@ class Reports(TrainerCallback):
         shutil.rmtree(folder)
 
 
+@archive.recipe(tasks="classification")
 def fit(trial: TrialContext) -> FitResult:
     """Train a classifier with the Trainer."""
     data = trial.data()

@@ -7,6 +7,7 @@ import torch
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, Sampler, TensorDataset
 
+import archive
 from archive.trainer.recipes.base import FitResult
 from archive.trainer.recipes.context import TrialContext
 
@@ -86,6 +87,7 @@ class EpochOrder(Sampler):
         self.epoch = epoch
 
 
+@archive.recipe(tasks="classification")
 def fit(trial: TrialContext) -> FitResult:
     """Train a classifier with the Lightning trainer."""
     data = trial.data()

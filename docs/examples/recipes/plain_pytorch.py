@@ -3,12 +3,14 @@
 import torch
 from torch.nn import functional as F
 
+import archive
 from archive.trainer.recipes.base import FitResult
 from archive.trainer.recipes.context import TrialContext
 
 BATCH = 64
 
 
+@archive.recipe(tasks="classification")
 def fit(trial: TrialContext) -> FitResult:
     """Train a classifier by SGD with a cosine schedule, and keep its last weights."""
     parts = {

@@ -7,10 +7,12 @@ import pickle
 
 from sklearn.neural_network import MLPClassifier
 
+import archive
 from archive.trainer.recipes.base import FitResult
 from archive.trainer.recipes.context import TrialContext
 
 
+@archive.recipe(tasks="classification")
 def fit(trial: TrialContext) -> FitResult:
     """Train a classifier whose hidden layers have the widths of the architecture's layers."""
     widths = [layer.units for layer in trial.architecture.layers if layer.units]
