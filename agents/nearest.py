@@ -19,10 +19,12 @@ number changes exactly when there are new ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import chain
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +59,8 @@ class Neighbour:
         distance: How far it is.
         layers: Number of its layers.
         edges: Number of its edges.
-        evaluations: Number of its results, in all studies.
+        evaluations: Number of its results, in all studies, with those of its configurations.
+        configurations: Keys of the configurations of parameters whose model builds it.
     """
 
     key: str
@@ -65,6 +68,7 @@ class Neighbour:
     layers: int
     edges: int
     evaluations: int
+    configurations: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -133,7 +137,8 @@ class Nearest:
         """Return the architectures of the archive nearest to one, without itself.
 
         Args:
-            architecture: A network, which need not be in the archive, or a key or its prefix.
+            architecture: A network, which need not be in the archive, or a key or its prefix. A
+                configuration of parameters stands for the network that its model builds.
             k: Most neighbours to return.
             kernel: Name of the kernel.
             component: Component of the kernel to use; None for the mean of those that are not
@@ -155,7 +160,13 @@ class Nearest:
                 self._archive.architectures.find(architecture)
             )
 
+        member = architecture
+        architecture = self._archive.builds.network_of(member)
         within = None if study is None else self._of_study(study)
+        if within is not None and architecture is not member:
+            builds = self._archive.builds.of(within)
+            within = [build.network for build in builds.values()]
+
         identity = f"{kernel} {sorted(settings.items())!r} {architecture.space}"
         with self._lock:
             result = self._search(identity, distance, architecture, k, part, within)
@@ -195,26 +206,45 @@ class Nearest:
 
     def _describe(self, keys: Keys, near: NearestNeighbours, among: int) -> Similar | None:
         names = [keys[index].decode() for index in near.positions]
-        rows = self._archive.connection.read(
-            lambda tx: {row["key"]: row for row in tx.run(RESULTS_OF_NETWORKS, keys=names)}
-        )
+        rows = {row["key"]: row for row in self._evaluations(names)}
         if len(rows) < len(names):
             return None
+
+        configurations = self._archive.builds.configurations(names)
+        of_configurations: Counter[str] = Counter()
+        for row in self._evaluations(chain.from_iterable(configurations.values())):
+            of_configurations[row["key"]] = int(row["evaluations"])
 
         neighbours = []
         for key, distance in zip(names, near.distances, strict=True):
             row = rows[key]
+            built_from = configurations.get(key, [])
+            evaluations = int(row["evaluations"])
+            for configuration in built_from:
+                evaluations += of_configurations[configuration]
+
             neighbours.append(
                 Neighbour(
                     key,
                     float(distance),
                     int(row["layers"]),
                     int(row["edges"]),
-                    int(row["evaluations"]),
+                    evaluations,
+                    tuple(built_from),
                 )
             )
 
         return Similar(tuple(neighbours), near.certain, near.compared, among)
+
+    def _evaluations(self, keys: Iterable[str]) -> list[dict[str, Any]]:
+        """Return sizes and numbers of results of networks; none is asked for without a key."""
+        names = list(keys)
+        if not names:
+            return []
+
+        return self._archive.connection.read(
+            lambda tx: tx.run(RESULTS_OF_NETWORKS, keys=names).data()
+        )
 
     def _of_study(self, name: str) -> list[str]:
         self._archive.studies.get(name)

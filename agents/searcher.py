@@ -140,7 +140,7 @@ class Searcher:
 
         suggestions = _check(agent, agent.propose(searched, requested, rng))
         seconds = time.process_time() - began
-        suggestions = self._store_networks(study, suggestions, retrain)
+        suggestions = self._store_networks(study, suggestions, history, retrain)
         proposals = self._archive.proposals.create(
             study.name,
             agent_id,
@@ -160,7 +160,7 @@ class Searcher:
         return ProposeOutcome(tuple(proposals), lost)
 
     def _store_networks(
-        self, study: Study, suggestions: list[Suggestion], retrain: bool
+        self, study: Study, suggestions: list[Suggestion], history: History, retrain: bool
     ) -> list[Suggestion]:
         """Store the networks of configurations, and return the suggestions to add now.
 
@@ -191,8 +191,9 @@ class Searcher:
             key = suggestion.architecture.key
             is_open = any(twin.key in open_keys for twin in twins.get(key, ()))
             if suggestion.repeat or not is_open:
-                open_keys.add(key)
                 added.append(suggestion)
+                if not _is_known(suggestion, history):
+                    open_keys.add(key)
 
         return added
 

@@ -27,6 +27,7 @@ from archive.store.studies.configurations import read_configurations
 
 if TYPE_CHECKING:
     from archive.api import Archive
+    from archive.architecture.graph import Architecture
     from archive.store.records import Study
 
 COSTS = ("params", "flops", "latency_ms", "peak_memory_bytes")
@@ -68,6 +69,7 @@ class StudyReport:
             first result.
         recommended: The network with the best estimate of its noise-free value; None where results
             have no noise.
+        networks: Networks that a model builds of the best configurations, by configuration's key.
         configurations: Values of named decisions by name, of each proposal by its number; empty for
             a space without such names.
         shown: Positions of the results in the table, by number: all, or the best and others in even
@@ -86,6 +88,7 @@ class StudyReport:
     best: tuple[Evaluation, ...]
     pareto: ParetoSet | None
     recommended: Recommendation | None
+    networks: Mapping[str, Architecture]
     configurations: Mapping[int, Mapping[str, Any]]
     shown: tuple[int, ...]
     environment: Mapping[str, tuple[tuple[str, int], ...]]
@@ -129,12 +132,24 @@ def contents(archive: Archive, name: str, *, top: int, rows: int) -> StudyReport
         best,
         pareto_set(archive.studies.snapshot(name)) if further else None,
         None if estimates is None else estimates.ranked[0],
+        _networks(archive, best),
         read_configurations(archive.connection, results.study),
         tuple(_choose_rows(results, ranking.tolist(), rows)),
         environment(results),
         tuple(map(itemgetter("reason", "count"), failures)),
         tuple(commands(results.study, archive.studies.sources(name), best, saved)),
     )
+
+
+def _networks(archive: Archive, best: Sequence[Evaluation]) -> dict[str, Architecture]:
+    """Return the networks that a model builds of configurations, by the configuration's key."""
+    networks = {}
+    for evaluation in best:
+        network = archive.builds.network_of(evaluation.architecture)
+        if network is not evaluation.architecture:
+            networks[evaluation.architecture.key] = network
+
+    return networks
 
 
 def environment(results: RecordedResults) -> dict[str, tuple[tuple[str, int], ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -91,6 +92,20 @@ def labels_of(ctx: click.Context, text: str, architecture: Architecture) -> dict
         named = configuration_of_network(archive.connection, architecture)
 
     return choice_operations.decision_labels(architecture, named)
+
+
+def networks_of(ctx: click.Context, architectures: Sequence[Architecture]) -> list[Architecture]:
+    """Return the networks of configurations of parameters, where the archive has all of them.
+
+    Other architectures are returned as they are, and open no archive.
+    """
+    from archive.architecture.parameter_operations import NAME
+
+    if any(architecture.space != NAME for architecture in architectures):
+        return list(architectures)
+
+    with open_archive(ctx) as archive:
+        return archive.builds.networks_of(architectures)
 
 
 def _read(path: Path) -> str:

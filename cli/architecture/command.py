@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archive.cli.architecture.argument import architecture_of, is_key, setting_option
+from archive.cli.architecture.argument import architecture_of, is_key, networks_of, setting_option
 from archive.cli.architecture.diff import diff
 from archive.cli.architecture.draw import draw
 from archive.cli.architecture.proxies import proxies
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from archive.architecture.graph import Architecture
     from archive.queries.results_of import EvaluationItem
 
-NEIGHBOUR_COLUMNS = ("architecture", "distance", "layers", "edges", "evaluations")
+NEIGHBOUR_COLUMNS = ("architecture", "distance", "layers", "edges", "evaluations", "configurations")
+MOST_CONFIGURATIONS = 3
+"""Most configurations of a network in a row of neighbours."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,9 @@ class ArchitectureDocument:
         text: Its NAS-Bench-201 string or its genotype; null in other spaces.
         configuration: Values of its named decisions, by name, as the oldest study with it names
             them; empty without names.
+        network: Key of the network that a model builds of a configuration of parameters; null
+            where there is none.
+        configurations: Keys of the configurations that build this network.
         architecture: The graph: `schema`, `space`, `layers`, `edges`, as `archive arch` reads it
             from a file.
         evaluations: Its results in all studies.
@@ -94,6 +99,8 @@ class ArchitectureDocument:
     children: list[str]
     text: str | None
     configuration: Mapping[str, Any]
+    network: str | None
+    configurations: list[str]
     architecture: dict[str, Any]
     evaluations: list[EvaluationItem]
     proxies: list[ProxyItem]
@@ -159,6 +166,9 @@ def show(ctx: click.Context, key: str, as_json: bool) -> None:
         architecture = archive.architectures.get(full)
         details = archive.architectures.details(full)
         configuration = configuration_of_network(archive.connection, architecture)
+        built = archive.builds.of([full]).get(full)
+        network = None if built is None else built.network
+        configurations = archive.builds.configurations([full]).get(full, [])
         evaluations = results_of.of_key(archive.connection, full)
         scores = [ProxyItem(**score) for score in archive.proxies.of_architecture(full)]
 
@@ -169,6 +179,8 @@ def show(ctx: click.Context, key: str, as_json: bool) -> None:
             **{"params": None, "flops": None, "note": None, "tags": [], **details},
             text=text,
             configuration=configuration,
+            network=network,
+            configurations=configurations,
             architecture=codec.to_dict(architecture),
             evaluations=evaluations,
             proxies=scores,
@@ -178,7 +190,8 @@ def show(ctx: click.Context, key: str, as_json: bool) -> None:
 
     named = settings_text(configuration) or None
     labels = decision_labels(architecture, configuration)
-    _print_details({**details, "text": text, "configuration": named})
+    links = {"network": network, "configurations": configurations}
+    _print_details({**details, "text": text, "configuration": named, **links})
     rows = []
     for position, layer in enumerate(architecture.layers):
         children = " ".join(map(str, architecture.children[position]))
@@ -236,7 +249,8 @@ def distance(
 
     A and B are keys of the archive or their prefixes, files, NAS-Bench-201 strings, or genotypes of
     DARTS (Genotype(normal=[...], ...)). A file has the JSON of an architecture, a string or a
-    genotype.
+    genotype. Of two configurations of parameters, the networks that their model builds are
+    compared.
     """
     from archive import kernels
 
@@ -245,8 +259,8 @@ def distance(
         raise UsageError(f"--set needs one --kernel, got {len(names)}")
 
     selected = [kernels.get(name, **settings) for name in names or kernels.names()]
-    first_network = architecture_of(ctx, first)
-    second_network = architecture_of(ctx, second)
+    pair = [architecture_of(ctx, first), architecture_of(ctx, second)]
+    first_network, second_network = networks_of(ctx, pair)
     items: list[DistanceItem] = []
     for kernel in selected:
         items += _distances(kernel, first_network, second_network, named=bool(names))
@@ -298,7 +312,8 @@ def nearest(
 
     KEY is a key of the archive or its prefix, a file, a NAS-Bench-201 string, or a genotype of
     DARTS (Genotype(normal=[...], ...)). A file has the JSON of an architecture, a string or a
-    genotype.
+    genotype. Of a configuration of parameters, the neighbours of the network that its model builds
+    are shown, with the configurations that build each.
     """
     from archive.agents.nearest import Nearest
 
@@ -312,8 +327,20 @@ def nearest(
         print_json(result)
         return
 
-    rows = [list(vars(neighbour).values()) for neighbour in result.neighbours]
-    print_table(NEIGHBOUR_COLUMNS, rows)
+    columns: Sequence[str] = NEIGHBOUR_COLUMNS
+    if not any(neighbour.configurations for neighbour in result.neighbours):
+        columns = NEIGHBOUR_COLUMNS[:-1]
+
+    rows = []
+    for neighbour in result.neighbours:
+        keys = [key[:8] for key in neighbour.configurations[:MOST_CONFIGURATIONS]]
+        if len(neighbour.configurations) > MOST_CONFIGURATIONS:
+            keys.append("…")
+
+        row = [*list(vars(neighbour).values())[:-1], " ".join(keys)]
+        rows.append(row[: len(columns)])
+
+    print_table(columns, rows)
     if result.left_out:
         count = counted(result.left_out, "architecture")
         print_message(

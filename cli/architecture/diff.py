@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from archive.cli.architecture.argument import architecture_of, setting_option
+from archive.cli.architecture.argument import architecture_of, networks_of, setting_option
 from archive.cli.architecture.draw import (
     TEXT_ONLY,
     PictureFile,
@@ -20,7 +20,7 @@ from archive.cli.architecture.draw import (
     write_picture,
 )
 from archive.cli.render import json_option, print_json, print_table
-from archive.values import assignments
+from archive.values import assignments, setting_text
 from archive.words import PARTS
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from archive.kernels.differences import Difference, DifferencePart
 
 TOTAL_COLUMNS = ("part", "change", "number", "cost")
+PARAMETER_COLUMNS = ("parameter", "A", "B")
 PART_COLUMNS = ("part", "change", "A", "B", "cost", "reason")
 
 ChangeName = Literal["matched", "changed", "inserted", "removed"]
@@ -90,6 +91,21 @@ class LayerPair:
 
 
 @dataclass(frozen=True)
+class ParameterDifference:
+    """A parameter in which two configurations differ.
+
+    Attributes:
+        name: Its name.
+        first: Its value in the first configuration; null where it does not exist.
+        second: The same of the second one.
+    """
+
+    name: str
+    first: Any
+    second: Any
+
+
+@dataclass(frozen=True)
 class DifferenceDocument:
     """The difference of two architectures.
 
@@ -102,6 +118,9 @@ class DifferenceDocument:
         totals: The parts by kind.
         parts: All parts.
         layers: Every layer of both architectures, once.
+        configurations: Keys of the two configurations of parameters whose networks these are; empty
+            for others.
+        parameters: The parameters in which the two configurations differ.
         file: The picture; null where none was written.
         format: `svg`, `png` or `text`.
         bytes: Size of the file.
@@ -115,6 +134,8 @@ class DifferenceDocument:
     totals: list[DifferenceTotal]
     parts: list[DifferencePartItem]
     layers: list[LayerPair]
+    configurations: list[str]
+    parameters: list[ParameterDifference]
     file: str | None
     format: PictureForm
     bytes: int | None
@@ -156,6 +177,7 @@ def diff(
     The costs of the parts sum up to the distance of archive arch distance. A and B are keys of the
     archive or their prefixes, files, NAS-Bench-201 strings, or genotypes of DARTS. With -o, the
     picture goes to a file: networks over each other for the edit distance, side by side for otmann.
+    Of two configurations of parameters, the networks that their model builds are compared.
     """
     from archive.kernels.differences import difference
     from archive.kernels.differences.picture import difference_diagram
@@ -163,7 +185,13 @@ def diff(
     check_suffix(path)
     settings = assignments(assigned, "a setting")
     # Layers are numbered as `archive arch show` lists them.
-    pair = (architecture_of(ctx, first).canonical, architecture_of(ctx, second).canonical)
+    members = [architecture_of(ctx, first).canonical, architecture_of(ctx, second).canonical]
+    networks = networks_of(ctx, members)
+    parameters = []
+    if networks != members:
+        parameters = _differing(*members)
+
+    pair = (networks[0].canonical, networks[1].canonical)
     explained = difference(*pair, kernel, component, **settings)
     drawn = difference_diagram(explained)
     picture = TEXT_ONLY
@@ -171,11 +199,17 @@ def diff(
         picture = write_picture(drawn, path, theme, force=force)
 
     if as_json:
-        print_json(_document(explained, picture))
+        keys = [member.key for member in members] if networks != members else []
+        print_json(_document(explained, picture, keys, parameters))
         return
 
     if path is None:
         print_text(drawn)
+
+    if parameters:
+        print_table(
+            PARAMETER_COLUMNS, [_parameter_row(entry) for entry in parameters], title="parameters"
+        )
 
     totals: list[tuple[str, str, int, float]] = []
     for subject, change, number, cost in explained.totals():
@@ -188,7 +222,30 @@ def diff(
         print_table(PART_COLUMNS, costly, title="what costs something")
 
 
-def _document(explained: Difference, picture: PictureFile) -> DifferenceDocument:
+def _differing(first: Architecture, second: Architecture) -> list[ParameterDifference]:
+    """Return the parameters in which two configurations differ."""
+    from archive.architecture.parameter_operations import configuration_of
+
+    values = configuration_of(first)
+    others = configuration_of(second)
+    differing = []
+    for name in dict.fromkeys([*values, *others]):
+        if name not in values or name not in others or values[name] != others[name]:
+            differing.append(ParameterDifference(name, values.get(name), others.get(name)))
+
+    return differing
+
+
+def _parameter_row(entry: ParameterDifference) -> tuple[str, str, str]:
+    return entry.name, setting_text(entry.first), setting_text(entry.second)
+
+
+def _document(
+    explained: Difference,
+    picture: PictureFile,
+    configurations: list[str],
+    parameters: list[ParameterDifference],
+) -> DifferenceDocument:
     parts = [
         DifferencePartItem(
             subject=part.subject,
@@ -210,6 +267,8 @@ def _document(explained: Difference, picture: PictureFile) -> DifferenceDocument
         totals=[DifferenceTotal(*total) for total in explained.totals()],
         parts=parts,
         layers=[LayerPair(*pair, explained.change(pair)) for pair in explained.layers],
+        configurations=configurations,
+        parameters=parameters,
         file=picture.file,
         format=picture.format,
         bytes=picture.bytes,

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from archive.cli.architecture.argument import architecture_of, labels_of
+from archive.cli.architecture.argument import architecture_of, labels_of, networks_of
 from archive.cli.parameters import Command, Count, force_option, output_option
 from archive.cli.render import json_option, print_json, print_line, print_message
 from archive.errors import UsageError
+from archive.values import short_settings
 
 if TYPE_CHECKING:
     from archive.architecture.graph import Architecture
@@ -65,6 +66,8 @@ class ArchitecturePicture:
 
     Attributes:
         key: Key of the architecture.
+        network: Key of the network that is drawn: of a configuration of parameters, the one that
+            its model builds.
         file: The file; null where none was written.
         format: `svg`, `png` or `text`.
         bytes: Size of the file.
@@ -72,6 +75,7 @@ class ArchitecturePicture:
     """
 
     key: str
+    network: str
     file: str | None
     format: PictureForm
     bytes: int | None
@@ -131,13 +135,21 @@ def draw(
 
     KEY is a key of the archive or its prefix, a file, a NAS-Bench-201 string, or a genotype of
     DARTS (Genotype(normal=[...], ...)). A file has the JSON of an architecture, a string or a
-    genotype. Colours tell the kinds of operations, widths the channels.
+    genotype. Colours tell the kinds of operations, widths the channels. Of a configuration of
+    parameters, the network that its model builds is drawn.
     """
     from archive.architecture.diagram import diagram
     from archive.drawing import text
 
     check_suffix(path)
-    architecture = architecture_of(ctx, key)
+    member = architecture_of(ctx, key)
+    (architecture,) = networks_of(ctx, [member])
+    heading = []
+    if architecture.key != member.key:
+        from archive.architecture.parameter_operations import configuration_of
+
+        heading = [short_settings([configuration_of(member)])[0]]
+
     notes: dict[int, str] = {}
     if sizes or params:
         architecture, notes = _write_notes(
@@ -145,7 +157,7 @@ def draw(
         )
 
     labels = labels_of(ctx, key, architecture)
-    drawn = diagram(architecture, fold=fold, notes=notes, labels=labels)
+    drawn = diagram(architecture, fold=fold, notes=notes, heading=heading, labels=labels)
     picture = TEXT_ONLY
     if path is not None:
         picture = write_picture(drawn, path, theme, force=force)
@@ -154,7 +166,8 @@ def draw(
 
     if as_json:
         document = ArchitecturePicture(
-            key=architecture.key,
+            key=member.key,
+            network=architecture.key,
             file=picture.file,
             format=picture.format,
             bytes=picture.bytes,

@@ -91,7 +91,7 @@ def _picture(request: Request) -> Response:
 def _explain(request: Request) -> Difference:
     from archive.kernels.differences import difference
 
-    first, second = _pair(request)
+    first, second = archive_of(request).builds.networks_of(_pair(request))
     return difference(
         first.canonical, second.canonical, choice(request, "kernel", EXPLAINED, EXPLAINED[0])
     )

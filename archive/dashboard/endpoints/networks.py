@@ -61,9 +61,12 @@ def _network(request: Request) -> Response:
         if name not in ("revision", "parents", "children"):
             about[name] = value
 
+    built = archive.builds.of([key]).get(key)
     return json_response(
         {
             **about,
+            "network": None if built is None else built.network,
+            "configurations": archive.builds.configurations([key]).get(key, []),
             "text": texts.to_text(network),
             "configuration": configuration_of_network(archive.connection, network),
             "graph": codec.to_dict(network) if len(network.layers) <= LAYERS_SHOWN else None,
@@ -113,6 +116,7 @@ def _nearest(request: Request) -> Response:
     archive = archive_of(request)
     k = integer(request, "k", NEIGHBOURS, least=1, most=MOST_NEIGHBOURS)
     network = archive.architectures.get(archive.architectures.find(request.path_params["key"]))
+    network = archive.builds.network_of(network)
     kernel = request.query_params.get("kernel") or _usual_kernel(network)
     answer = _index(archive).similar(network, k, kernel)
     rows = list(map(vars, answer.neighbours))
@@ -144,6 +148,7 @@ def _index(archive: Archive) -> Nearest:
 def _picture(request: Request) -> Response:
     archive = archive_of(request)
     network = archive.architectures.get(archive.architectures.find(request.path_params["key"]))
+    network = archive.builds.network_of(network)
     named = configuration_of_network(archive.connection, network)
     labels = decision_labels(network, named)
     drawn = diagram.svg(network, theme=theme_of(request), labels=labels)

@@ -220,6 +220,11 @@ def draw(
     """
     drawn = network_of(archive, network)
     other = None if second is None else network_of(archive, second)
+    if other is None:
+        drawn = archive.builds.network_of(drawn)
+    else:
+        drawn, other = archive.builds.networks_of([drawn, other])
+
     shown = (
         diagram(drawn, labels=decision_labels(drawn, _named(archive, drawn)))
         if other is None

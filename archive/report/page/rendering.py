@@ -224,7 +224,11 @@ def _best(report: StudyReport, evaluation: Evaluation) -> BestNetwork:
         if name != report.study.objective:
             facts.append((name, f"{value:.6g}"))
 
-    facts.append(("layers", str(len(evaluation.architecture.layers))))
+    network = report.networks.get(evaluation.architecture.key, evaluation.architecture)
+    if network is not evaluation.architecture:
+        facts.append(("network", network.key))
+
+    facts.append(("layers", str(len(network.layers))))
     if evaluation.epochs is not None:
         facts.append(("epochs", f"{evaluation.epochs:g}"))
 
@@ -235,8 +239,8 @@ def _best(report: StudyReport, evaluation: Evaluation) -> BestNetwork:
     facts += [(name, setting_text(value)) for name, value in named.items()]
     facts += [(name, str(value)) for name, value in sorted(evaluation.hyperparameters.items())]
     try:
-        labels = decision_labels(evaluation.architecture, named)
-        picture = Markup(diagram.svg(evaluation.architecture, theme="page", labels=labels))
+        labels = decision_labels(network, named)
+        picture = Markup(diagram.svg(network, theme="page", labels=labels))
         missing = ""
     except ArchiveError as error:
         # A network of a space that this installation lacks.
