@@ -47,6 +47,9 @@ On the space `parameters`, models of codes replace the models of graphs
 (`archive.agents.configurations`), for one objective without learnt constraints. Source studies and
 proxies are not used there.
 
+With parameters beside the networks, each member's covariance is extended to pairs
+(`archive.agents.joint`). Source studies and proxies are not used there either.
+
 The default members, transforms and patience were chosen on NAS-Bench-201: results on it are biased
 in favour of the portfolio.
 """
@@ -75,6 +78,7 @@ from archive.agents.configurations.search import (
 )
 from archive.agents.constraints.feasibility import TRANSFORM as SLACK_TRANSFORM
 from archive.agents.constructor_arguments import record
+from archive.agents.joint.search import JointSearch, JointSettings
 from archive.agents.observations import has_replicates
 from archive.agents.proxies.knowledge import ProxyFeatures, ProxyKnowledge
 from archive.agents.proxies.study_scores import N_DESIGN
@@ -85,6 +89,7 @@ from archive.agents.surrogates.outcome_transforms import LogRegret, OutcomeTrans
 from archive.agents.surrogates.stacking import Member, StackedGP
 from archive.agents.transfer.coordinator import Transfer, rule
 from archive.spaces.base import Space
+from archive.spaces.joint import JointSpace, joint_space_of
 from archive.spaces.parameters import Parameters
 from archive.values import require_at_least
 
@@ -145,6 +150,7 @@ class Portfolio(Agent):
     several_objectives = True
     uses_constraints = True
     uses_proxies = True
+    joint = True
 
     def __init__(
         self,
@@ -175,7 +181,13 @@ class Portfolio(Agent):
         self.batch_rule = batch_rule
         self.patience = patience
         self._configurations = self._search_of_configurations(space)
+        joint = joint_space_of(space)
+        if joint is not None:
+            # The models below are of networks alone, and the search of pairs has its own.
+            space = joint.networks
+
         names = self.members or defaults(space)
+        self._pairs = None if joint is None else self._search_of_pairs(joint, names)
         self._source = candidate_generators.get(
             candidates, space, cheap=all(is_cheap(name, space) for name in names)
         )
@@ -210,6 +222,9 @@ class Portfolio(Agent):
         if self._configurations is not None and _is_plain(history):
             greedy = self._greedy_count(history, n)
             return self._configurations.propose(history, n, greedy, rng)
+
+        if self._pairs is not None:
+            return self._pairs.propose(history, n, self._greedy_count(history, n), rng)
 
         suggestions, initial = self._transfer.suggest_first(history, self._source, n, rng)
         n_design = self._n_design(history) if initial is None else min(self.n_design, initial)
@@ -252,6 +267,20 @@ class Portfolio(Agent):
                 noisy=transform or NOISY_TRANSFORM,
             ),
         )
+
+    def _search_of_pairs(self, joint: JointSpace, names: Sequence[str]) -> JointSearch:
+        """Return the search of networks with parameters beside them."""
+        ranked_by, rule = ranking(self.acquisition, self.kappa, self.batch_rule)
+        settings = JointSettings(
+            names,
+            ranked_by,
+            rule,
+            self.n_design,
+            self.prior,
+            exact=self.transforms or TRANSFORMS,
+            noisy=self.transforms or NOISY_TRANSFORMS,
+        )
+        return JointSearch(self.space, joint, settings)
 
     def _exploit(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """Return the next suggestions that maximise the posterior mean; see `patience`."""

@@ -46,6 +46,7 @@ from archive.agents.bayesopt.gp_presets import PRESETS
 from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.distance_cache import CachedDistances
 from archive.agents.surrogates.gp.distance import DistanceGP
+from archive.agents.surrogates.gp.fitted import Pairwise
 from archive.agents.surrogates.gp.nugget import (
     DimensionScaledPrior,
     DistancesWithIdentity,
@@ -131,20 +132,33 @@ class MemberModel:
             noise_prior: Standard deviation of the prior of the noise variance, in half widths of
                 its bounds; None for the prior of the other hyperparameters.
         """
-        preset = PRESETS["default"]
-        learning = replace(preset.learning, prior=self.prior, noise_prior=noise_prior)
-        return DistanceGP(
-            self.pairwise, self.covariance, learning, noise=preset.noise, transform=transform
-        )
+        return process_of(self.pairwise, self.covariance, self.prior, transform, noise_prior)
 
     def noisy_surrogate(self, transform: str | OutcomeTransform) -> DistanceGP:
         """Return the member's process for noisy scores: a wide noise prior, and a nugget."""
-        plain = self.surrogate(transform, NOISE_PRIOR)
-        pairwise = DistancesWithIdentity(self.pairwise)
-        covariance = NuggetCovariance(self.covariance)
-        return DistanceGP(
-            pairwise, covariance, plain.inference, noise=plain.noise, transform=plain.transform
-        )
+        return noisy_process_of(self.pairwise, self.covariance, self.prior, transform)
+
+
+def process_of(
+    pairwise: Pairwise,
+    covariance: Covariance,
+    prior: float,
+    transform: str | OutcomeTransform,
+    noise_prior: float | None = None,
+) -> DistanceGP:
+    """Return the Gaussian process of a member; arguments as of `MemberModel` and its methods."""
+    preset = PRESETS["default"]
+    learning = replace(preset.learning, prior=prior, noise_prior=noise_prior)
+    return DistanceGP(pairwise, covariance, learning, noise=preset.noise, transform=transform)
+
+
+def noisy_process_of(
+    pairwise: Pairwise, covariance: Covariance, prior: float, transform: str | OutcomeTransform
+) -> DistanceGP:
+    """Return the process of a member for noisy scores."""
+    identified = DistancesWithIdentity(pairwise)
+    nugget = NuggetCovariance(covariance)
+    return process_of(identified, nugget, prior, transform, NOISE_PRIOR)
 
 
 def defaults(space: Space) -> tuple[str, ...]:

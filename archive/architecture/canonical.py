@@ -17,7 +17,8 @@ non-isomorphic graphs.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,17 @@ def key(space: str, layers: Sequence[Layer], edges: Sequence[Connection]) -> str
     certificate, _ = _canonical(layers, edges)
     text = repr((space, certificate)).encode()
     return hashlib.blake2b(text, digest_size=16).hexdigest()
+
+
+def joint_key(network: str, configuration: Mapping[str, Any]) -> str:
+    """Return the key of a network with parameters beside it, from the key of the network.
+
+    Args:
+        network: Key of the network alone.
+        configuration: JSON values of the parameters by name.
+    """
+    text = json.dumps(configuration, sort_keys=True, ensure_ascii=False)
+    return hashlib.blake2b(f"{network} {text}".encode(), digest_size=16).hexdigest()
 
 
 def canonical_ranks(layers: Sequence[Layer], edges: Sequence[Connection]) -> tuple[int, ...]:

@@ -22,10 +22,11 @@ from itertools import product
 from archive import drawing
 from archive.architecture.aten.blocks import END, START, blocks
 from archive.architecture.diagram_labels import channels, node
-from archive.architecture.graph import Architecture, reach
+from archive.architecture.graph import Architecture
 from archive.architecture.layer import Edge
 from archive.architecture.operations import INPUT, OUTPUT, vocabulary
 from archive.architecture.repeats import Repeat, find_repeats, value_parents
+from archive.architecture.traversal import reach
 from archive.drawing import Diagram, DiagramNode, Frame, Link, Panel, Theme
 
 NO_OUTPUT = "reaches no output"

@@ -9,9 +9,8 @@ whatever order their layers are listed.
 
 from __future__ import annotations
 
-import heapq
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import count
 from operator import add
@@ -20,13 +19,13 @@ from typing import Any
 from archive.architecture import canonical
 from archive.architecture.layer import CONFIGURATION, Arguments, Attributes, Edge, Layer
 from archive.architecture.operations import INPUT, OUTPUT, Operation, Vocabulary, vocabulary
+from archive.architecture.traversal import Neighbours, neighbours_of, reach, topological_order
 from archive.errors import InvalidArchitectureError
 
 __all__ = ["Architecture", "Arguments", "Connection", "Edge", "Layer", "Neighbours"]
 
 Connection = tuple[int, ...]
 """Tail and head of an edge, then its arguments."""
-Neighbours = tuple[tuple[int, ...], ...]
 
 _MOST_ARGUMENTS = 10_000
 
@@ -66,7 +65,7 @@ class Architecture:
         words = vocabulary(space)
         unordered = tuple(layers)
         pairs = _check_edges(edges, len(unordered), words)
-        order = _topological_order(unordered, pairs)
+        order = topological_order(unordered, pairs)
         position = dict(zip(order, count()))
         moved: dict[Edge, Arguments] = {}
         for (tail, head), arguments in pairs.items():
@@ -131,12 +130,12 @@ class Architecture:
     @cached_property
     def parents(self) -> Neighbours:
         """The positions that feed each layer, ascending."""
-        return _neighbours(len(self.layers), self.edges, 1)
+        return neighbours_of(len(self.layers), self.edges, 1)
 
     @cached_property
     def children(self) -> Neighbours:
         """The positions that each layer feeds, ascending."""
-        return _neighbours(len(self.layers), self.edges, 0)
+        return neighbours_of(len(self.layers), self.edges, 0)
 
     @property
     def operations(self) -> list[Operation]:
@@ -156,11 +155,17 @@ class Architecture:
     @cached_property
     def key(self) -> str:
         """32 hexadecimal digits, equal exactly for two architectures of the same network."""
+        if self.network is not self:
+            return canonical.joint_key(self.network.key, self.configuration)
+
         return canonical.key(self.space, self.layers, self.connections)
 
     @cached_property
     def functional_key(self) -> str:
         """`key` of the network without the layers that are not `live`."""
+        if self.network is not self:
+            return canonical.joint_key(self.network.functional_key, self.configuration)
+
         if len(self.live) == len(self.layers):
             return self.key
 
@@ -175,14 +180,21 @@ class Architecture:
     def _network(self) -> Architecture:
         attributes = dict(self.layers[0].attributes)
         del attributes[CONFIGURATION]
-        first = Layer(INPUT, attributes=Attributes(attributes))
-        return Architecture(self.space, [first, *self.layers[1:]], self.connections)
+        return self.with_input(Attributes(attributes))
 
     @property
     def configuration(self) -> Mapping[str, Any]:
         """The parameters beside the network by flat name; empty where there are none."""
         text = self.layers[0].attributes.get(CONFIGURATION)
         return {} if text is None else dict(json.loads(str(text)))
+
+    def with_input(self, attributes: Attributes) -> Architecture:
+        """Return the same graph with other attributes of its input, which are not checked."""
+        copy = Architecture.__new__(Architecture)
+        layers = (Layer(INPUT, attributes=attributes), *self.layers[1:])
+        copy.__dict__.update(space=self.space, layers=layers, edges=self.edges)
+        copy.__dict__["arguments"] = self.arguments
+        return copy
 
     @cached_property
     def live(self) -> tuple[int, ...]:
@@ -239,7 +251,7 @@ class Architecture:
     def canonical_order(self) -> tuple[int, ...]:
         """The position in `layers` of each layer of the canonical form."""
         rank = canonical.canonical_ranks(self.layers, self.connections)
-        return tuple(_topological_order(self.layers, self.edges, rank))
+        return tuple(topological_order(self.layers, self.edges, rank))
 
     @cached_property
     def levels(self) -> tuple[int | None, ...]:
@@ -263,65 +275,6 @@ class Architecture:
                 longest[head] = max(longest[head] or 0, length + 1)
 
         return longest[-1] or 0
-
-
-def _topological_order(
-    layers: Sequence[Layer], edges: Collection[Edge], rank: Sequence[int] | None = None
-) -> list[int]:
-    """Return positions in topological order, input first, output last, ties broken by rank."""
-    rank = rank if rank is not None else range(len(layers))
-    tie = [(_end(layer), rank[u], u) for u, layer in enumerate(layers)]
-    children = _neighbours(len(layers), edges, 0)
-    waiting = [0] * len(layers)
-    for _, head in edges:
-        waiting[head] += 1
-
-    ready = [tie[u] for u, edges_in in enumerate(waiting) if not edges_in]
-    heapq.heapify(ready)
-    order = []
-    while ready:
-        u = heapq.heappop(ready)[2]
-        order.append(u)
-        for child in children[u]:
-            waiting[child] -= 1
-            if not waiting[child]:
-                heapq.heappush(ready, tie[child])
-
-    if len(order) < len(layers):
-        first = next(filter(waiting.__getitem__, range(len(layers))))
-        raise InvalidArchitectureError("cycle through the layer", first)
-
-    return order
-
-
-def _end(layer: Layer) -> int:
-    return {INPUT: 0, OUTPUT: 2}.get(layer.op, 1)
-
-
-def _neighbours(n: int, edges: Iterable[Edge], end: int) -> Neighbours:
-    """Return, for each layer at this end of edges, the layers at their other end."""
-    lists: list[list[int]] = [[] for _ in range(n)]
-    for edge in edges:
-        lists[edge[end]].append(edge[1 - end])
-
-    return tuple(map(tuple, map(sorted, lists)))
-
-
-def reach(
-    neighbours: Neighbours | Mapping[int, Sequence[int]],
-    start: int,
-    closed: Set[int] = frozenset(),
-) -> set[int]:
-    """Return the positions that neighbours lead to, `start` included, `closed` ones left out."""
-    reached = {start}
-    stack = [start]
-    while stack:
-        for other in neighbours[stack.pop()]:
-            if other not in reached and other not in closed:
-                reached.add(other)
-                stack.append(other)
-
-    return reached
 
 
 def _check_edges(edges: Iterable[Connection], n: int, words: Vocabulary) -> dict[Edge, Arguments]:

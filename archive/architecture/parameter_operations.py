@@ -140,8 +140,7 @@ def join(network: Architecture, configuration: Mapping[str, Any]) -> Architectur
 
     text = json.dumps(configuration, sort_keys=True, ensure_ascii=False)
     attributes = {**plain.layers[0].attributes, CONFIGURATION: text}
-    first = Layer(INPUT, attributes=Attributes(attributes))
-    joint = Architecture(plain.space, [first, *plain.layers[1:]], plain.connections)
+    joint = plain.with_input(Attributes(attributes))
     joint.__dict__["_network"] = plain
     return joint
 

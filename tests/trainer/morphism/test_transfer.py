@@ -11,7 +11,7 @@ import torch
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from archive.architecture import graph
+from archive.architecture import traversal
 from archive.architecture.graph import Architecture
 from archive.errors import InvalidArchitectureError
 from archive.spaces import morphism
@@ -135,7 +135,7 @@ def loses_a_projection(
         pools = apply.halvings(parent, tail, head)
         chain = [tail, *range(len(order), len(order) + pools), head]
         edges = [*parent.edges, *pairwise(chain)]
-        order = graph._topological_order([*parent.layers, *[apply.AVERAGE_POOL] * pools], edges)
+        order = traversal.topological_order([*parent.layers, *[apply.AVERAGE_POOL] * pools], edges)
     elif call.func is not morphism.widen:
         return False
 

@@ -1,0 +1,157 @@
+"""Models of pairs: a portfolio's member of the networks, and the Arc embedding of the parameters.
+
+| symbol | meaning                                                                     | shape         |
+|--------|-----------------------------------------------------------------------------|---------------|
+| d_a    | distances of the networks: the components of a member                       | (c, m, n)     |
+| d_p    | squared distances of the parameters under the Arc embedding, one each       | (D, m, n)     |
+
+The squared distance is 1 between the bounds of a parameter, between two options, and between a
+configuration with a conditional parameter and one without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from archive.agents.bayesopt.portfolio_members import (
+    WIDE,
+    member_model,
+    noisy_process_of,
+    process_of,
+)
+from archive.agents.configurations.embedding import ArcEmbedding
+from archive.agents.surrogates.base import Array
+from archive.agents.surrogates.gp.distance import DistanceGP
+from archive.agents.surrogates.gp.fitted import Pairwise
+from archive.agents.surrogates.outcome_transforms import OutcomeTransform
+from archive.architecture.graph import Architecture
+from archive.kernels.base import Components
+from archive.kernels.covariance.joint import JointCovariance, MaternARD
+from archive.spaces.joint import JointSpace
+
+_KEPT = 20_000
+"""Most members whose codes are kept."""
+
+
+@final
+class JointCodes:
+    """Codes of the parameters of members, kept from call to call.
+
+    Args:
+        space: The space.
+    """
+
+    def __init__(self, space: JointSpace) -> None:
+        """Start without codes."""
+        self.space = space
+        self._codes: dict[str, Array] = {}
+
+    def encode(self, member: Architecture) -> Array:
+        """Return the codes of a member's parameters: (D,) float64, NaN where one is absent."""
+        if member.key not in self._codes:
+            if len(self._codes) >= _KEPT:
+                self._codes.clear()
+
+            self._codes[member.key] = self.space.parameters.encode([member.configuration])[0]
+
+        return self._codes[member.key]
+
+    def rows(self, members: Sequence[Architecture]) -> Array:
+        """Return the codes of m members: (m, D) float64."""
+        rows = list(map(self.encode, members))
+        return np.array(rows, np.float64).reshape(len(rows), len(self.space.parameters))
+
+
+@final
+class JointDistances:
+    """Distances of networks, then squared distances of each parameter.
+
+    Args:
+        networks: Distances of the networks.
+        codes: Codes of the parameters.
+
+    Attributes:
+        parameters: Number of components of the parameters.
+    """
+
+    def __init__(self, networks: Pairwise, codes: JointCodes) -> None:
+        self._networks = networks
+        self._codes = codes
+        self._embedding = ArcEmbedding(codes.space.parameters)
+        self.parameters = len(np.unique(self._embedding.owners))
+        # A weight of 1 for each parameter, and the centre of the prior for rho.
+        self._theta = self._embedding.centre.copy()
+        self._theta[: self.parameters] = 0.0
+
+    def distances(
+        self, first: Sequence[Architecture], second: Sequence[Architecture] | None = None
+    ) -> Components:
+        """See `Distance.distances`: all components as unnormalised ones."""
+        rows = [member.network for member in first]
+        columns = None if second is None else [member.network for member in second]
+        of_networks = self._networks.distances(rows, columns).stack
+        left = self._blocks(first)
+        right = left if second is None else self._blocks(second)
+        layers = [of_networks]
+        for block, other in zip(left, right, strict=True):
+            layers.append(_squares(block, other)[None])
+
+        stack = np.concatenate(layers)
+        return Components.of_stack(stack, len(stack))
+
+    def _blocks(self, members: Sequence[Architecture]) -> list[Array]:
+        """Return the coordinates of each parameter: (m, q_i) float64."""
+        embedded = self._embedding.embed(self._theta, self._codes.rows(members))
+        owners = self._embedding.owners
+        return [embedded[:, owners == number] for number in range(self.parameters)]
+
+
+@dataclass(frozen=True)
+class JointModel:
+    """A Gaussian process of pairs.
+
+    Attributes:
+        pairwise: Computes the distances.
+        covariance: Covariance of these distances.
+        prior: As of `MemberModel`.
+    """
+
+    pairwise: JointDistances
+    covariance: JointCovariance
+    prior: float
+
+    def surrogate(self, transform: str | OutcomeTransform) -> DistanceGP:
+        """Return the process for scores without replicates."""
+        return process_of(self.pairwise, self.covariance, self.prior, transform)
+
+    def noisy_surrogate(self, transform: str | OutcomeTransform) -> DistanceGP:
+        """Return the process for noisy scores: a wide noise prior, and a nugget."""
+        return noisy_process_of(self.pairwise, self.covariance, self.prior, transform)
+
+
+def joint_model(member: str, space: JointSpace, codes: JointCodes) -> JointModel:
+    """Return the model of pairs with a member of the portfolio of the networks.
+
+    Args:
+        member: Name of the member.
+        space: The space of pairs.
+        codes: Codes of its parameters; the models of an agent share them.
+
+    Raises:
+        UnknownNameError: The networks have no such member.
+    """
+    of_networks = member_model(member, space.networks)
+    pairwise = JointDistances(of_networks.pairwise, codes)
+    matern = MaternARD(pairwise.parameters)
+    covariance = JointCovariance(of_networks.covariance, matern, of_networks.pairwise.components)
+    return JointModel(pairwise, covariance, max(of_networks.prior, WIDE))
+
+
+def _squares(rows: Array, columns: Array) -> Array:
+    """Return squared distances of (m, q) and (n, q) coordinates: (m, n) float64."""
+    squares: Array = np.square(rows[:, None, :] - columns[None]).sum(axis=2)
+    return squares
