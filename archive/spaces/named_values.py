@@ -15,8 +15,8 @@ from typing import Any
 
 from archive import spaces
 from archive.architecture.graph import Architecture
+from archive.architecture.parameter_operations import BESIDE, configuration_of
 from archive.architecture.parameter_operations import NAME as PARAMETERS
-from archive.architecture.parameter_operations import configuration_of
 from archive.errors import ArchiveError, InvalidArchitectureError
 from archive.spaces.base import Space
 from archive.spaces.stored_spaces import of_record
@@ -47,8 +47,9 @@ def named_values(
     if not has_names(space):
         return {}
 
-    # The networks of a table have the names of the whole space, wherever the table is.
-    settings = {name: value for name, value in config.items() if name != "table"}
+    # The networks of a table have the names of the whole space, wherever the table is; parameters
+    # beside a network belong to its proposals.
+    settings = {name: value for name, value in config.items() if name not in ("table", BESIDE)}
     try:
         return dict(_space_of(space, json.dumps(settings)).named(architecture))
     except ArchiveError:

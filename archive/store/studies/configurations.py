@@ -18,9 +18,10 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from archive.architecture.parameter_operations import BESIDE
 from archive.database.statements import rewritten
 from archive.errors import ArchiveError
-from archive.store.properties import from_json, proposal_id
+from archive.store.properties import from_json, proposal_id, to_json
 from archive.store.studies.rows import ALL, SOME, read_rows
 from archive.values import LARGEST, is_number
 
@@ -53,7 +54,7 @@ SUPPLY = """
 UNWIND $rows AS row
 MATCH (p:Proposal {id: row.id})
 USING INDEX SEEK p:Proposal(id)
-SET p.configuration = row.configuration, p += row.properties
+SET p += row.properties
 """
 
 REREAD = f"""
@@ -134,9 +135,11 @@ def supply(tx: ManagedTransaction, study: str, config: Mapping[str, Any]) -> Non
     """
     from archive.parameters.parameter_space import ParameterSpace
 
-    space = ParameterSpace.from_json(config)
+    # Parameters beside a network are hyperparameters of its proposals.
+    column = "hyperparameters" if BESIDE in config else "configuration"
+    space = ParameterSpace.from_json(config.get(BESIDE, config))
     rows = []
-    for identifier, text in read_rows(tx, ("proposal", "configuration"), study=study):
+    for identifier, text in read_rows(tx, ("proposal", column), study=study):
         values = from_json(text)
         supplied = space.supply(values)
         if text is None or len(supplied) == len(values):
@@ -144,13 +147,9 @@ def supply(tx: ManagedTransaction, study: str, config: Mapping[str, Any]) -> Non
 
         ordered = {name: supplied[name] for name in space.names if name in supplied}
         added = {name: value for name, value in ordered.items() if name not in values}
-        rows.append(
-            {
-                "id": identifier,
-                "configuration": json.dumps(ordered),
-                "properties": configuration_properties({}, added),
-            }
-        )
+        stored = to_json(ordered) if BESIDE in config else json.dumps(ordered)
+        properties = {column: stored, **configuration_properties({}, added)}
+        rows.append({"id": identifier, "properties": properties})
 
     for begin in range(0, len(rows), ROWS):
         tx.run(SUPPLY, rows=rows[begin : begin + ROWS]).consume()

@@ -137,6 +137,8 @@ def test_parameters_grow_beside_networks(archive, study):
     history, _ = history_of(archive, again.record)
     (seen,) = history.seen_from(again.space).observations
     assert seen.architecture.configuration["wd"] == 0.0
+    told = again.tell(NETWORK, 0.5, parameters={"lr": 0.01, "aug": {"size": 2, "flip": True}})
+    assert told and len(again.evaluations()) == 1
     with pytest.raises(StudyConflictError, match="exists with other parameters"):
         agents.study(archive, "joint", spaces.beside("mlp", space.Space(lr=space.real(0, 1))))
 
