@@ -15,9 +15,10 @@ contain it, but promising ones are searched for by mean + 2 standard deviations.
 of Makarova et al., Automatic termination for hyperparameter optimization, AutoML-Conf 2022, has
 bounds of the confidence intervals in place of the sample.)
 
-The model is independent of the agent: the Gaussian process of `archive.agents.configurations` for
-configurations, the stacked processes of `archive.agents.recommendation` for other spaces. Unmeasured
-constraints are not modelled: candidates that violate them count, so that the gain is not too small.
+The model is independent of the agent: for configurations the Gaussian processes of
+`archive.agents.configurations`, one for each draw of hyperparameters; for other spaces the stacked
+processes of `archive.agents.recommendation`. Unmeasured constraints are not modelled: candidates
+that violate them count, so that the gain is not too small.
 
 Training longer: the gains from rung to rung among the trainings that continued, and the paused ones
 projected to full length (`archive.agents.rungs`).
@@ -242,21 +243,27 @@ def _of_configurations(
     data = process.without_replicates(coded.codes, scale.standardise(coded.scores))
     candidates = Candidates(space.parameters)
     with one_thread():
-        model = process.fit(ArcEmbedding(space.parameters), data, noisy=noisy, rng=rng)
+        models = process.fit(ArcEmbedding(space.parameters), data, noisy=noisy, rng=rng)
 
         def rank(codes: Array) -> Array:
-            expected, variances = model.predict(codes)
+            # The first has the greatest posterior density.
+            expected, variances = models[0].predict(codes)
             ranks: Array = expected + _WIDE * np.sqrt(variances)
             return ranks
 
         promising, _ = candidates.search(rank, evaluated, (), PROMISING, rng)
         codes = np.vstack([evaluated, promising, candidates.sample(RANDOM, rng)])
-        expected, covariance = model.joint(codes)
+        parts = [model.joint(codes) for model in models]
 
-    posterior = Posterior.of_standardised(
-        scale, expected[None], covariance.diagonal()[None], np.zeros(1), covariance[None]
-    )
-    noise = scale.spread * math.sqrt(model.noise) if noisy else 0.0
+    means = np.stack([expected for expected, _ in parts])
+    covariances = np.stack([covariance for _, covariance in parts])
+    variances = np.diagonal(covariances, axis1=1, axis2=2)
+    best = np.zeros(len(models))
+    posterior = Posterior.of_standardised(scale, means, variances, best, covariances)
+    noise = 0.0
+    if noisy:
+        noise = scale.spread * float(np.sqrt(np.mean([model.noise for model in models])))
+
     return _Drawn(scale.restore(posterior.sample(SAMPLES, rng)), len(own), noise)
 
 

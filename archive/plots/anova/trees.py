@@ -132,11 +132,11 @@ class TreeBoxes:
         ones = np.ones((len(self.values), 1))
         before = np.cumprod(np.hstack([ones, self.volumes[:, :-1]]), axis=1)
         after = np.cumprod(np.hstack([ones, self.volumes[:, :0:-1]]), axis=1)[:, ::-1]
-        products: Floats = before * after
-        return products
+        return np.asarray(before * after, np.float64)
 
     def _marginal(self, column: int) -> Floats:
-        marginal: Floats = (self.values * self._others[:, column]) @ self.masks[column]
+        weights: Floats = self.values * self._others[:, column]
+        marginal: Floats = weights @ self.masks[column]
         return marginal
 
     def _joint(self, first: int, second: int) -> Floats:
