@@ -62,6 +62,12 @@ class RayLauncher(Launcher):
     memory: int | None = launch_option(
         "Memory of each trainer, which Ray counts and does not enforce.", "size"
     )
+    nodes: int = launch_option(
+        "Nodes of each trial, for archive trainer --trials-on: its ranks are on all of them, and "
+        "the other options count for each.",
+        "positive",
+        1,
+    )
     resource: tuple[str, ...] = launch_option(
         "Further resource of each trainer as NAME=AMOUNT, such as accelerator_type:A100=0.01.",
         "texts",
@@ -80,6 +86,7 @@ class RayLauncher(Launcher):
 
     def start(self, fleet: TrainerFleet, count: int) -> None:
         """Create actors, after those that the fleet has."""
+        self._check_nodes()
         threads = None if "--threads" in fleet.arguments else max(1, int(self.cpus) // fleet.slots)
         job = RayTrainerJob(
             fleet.command(PYTHON),
@@ -143,6 +150,7 @@ class RayLauncher(Launcher):
 
     def preview(self, fleet: TrainerFleet, count: int) -> str:
         """Return the actors and their command, in Ray's terms."""
+        self._check_nodes()
         request = self.request() | {
             "max_restarts": -1,
             "lifetime": "detached",
@@ -169,6 +177,18 @@ class RayLauncher(Launcher):
             failures.append(TrainerFailure(path.stem, content["code"], content["reason"]))
 
         return failures
+
+    def _check_nodes(self) -> None:
+        """Check that a trainer asks for one node.
+
+        Raises:
+            LaunchError: It asks for several.
+        """
+        if self.nodes > 1:
+            raise LaunchError(
+                f"a trainer in an actor has one node, got --nodes {self.nodes}: one trainer beside "
+                f"the cluster has trials on several: archive trainer --trials-on ray:nodes={self.nodes}"
+            )
 
     def request(self) -> dict[str, Any]:
         """Return the resources of a trainer, or of a trial, as options of an actor."""

@@ -277,6 +277,7 @@ def create_executor(archive: Archive, text: str, options: TrainerOptions) -> Tri
     return RayExecutor(
         cluster.address,
         cluster.request(),
+        nodes=cluster.nodes,
         device=options.device,
         threads=options.threads,
         scratch=scratch,

@@ -3,6 +3,7 @@ dies."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 
 import numpy as np
@@ -16,9 +17,11 @@ from archive.launchers.records import TrainerFleet
 from archive.store.records import State, Study
 from archive.trainer.dispatch.ray_executor import RayExecutor
 from archive.trainer.tasks import registry as tasks
+from tests.support import ROOT
 from tests.support.clusters.launchers import fleet, ids, until
 from tests.support.clusters.ray_cluster import cluster
 from tests.support.commands import serving
+from tests.support.daemons import NETS, propose
 from tests.support.stores import suggest
 
 pytestmark = [pytest.mark.whole, pytest.mark.lasts(300)]
@@ -143,3 +146,26 @@ def test_one_daemon_trains_on_all_nodes(archive, store_settings, tmp_path):
     print(f"{sum(states.values())} trainings, {lost} attempts lost with the node")
     assert set(states) == {("COMPLETE", 1)}
     assert lost <= 2
+
+
+def test_a_trial_has_ranks_on_two_nodes(archive, store_settings, tmp_path):
+    """Its second trial has a rank that dies: it fails alone, and frees the nodes."""
+    recipes = store_settings.home / "recipes.toml"
+    recipes.touch(0o600)
+    file = f"{ROOT}/tests/support/clusters/ranks.py"
+    recipes.write_text(f'[ranks]\nfit = "{file}:sums"\n[dies]\nfit = "{file}:dies"\n')
+    propose(archive, NETS[:1], protocol="diabetes/1+recipe:ranks", name="ranks")
+    propose(archive, NETS[:1], protocol="diabetes/1+recipe:dies", name="dies")
+    try:
+        with cluster() as nodes:
+            executor = RayExecutor(nodes.address, {"num_cpus": 1}, nodes=2, device="cpu")
+            with serving(archive, executor=executor, slots=1, latency_seconds=0):
+                until(lambda: complete(archive, "ranks") == 1, 600.0, "the trial")
+                until(lambda: archive.proposals.list("dies")[0].attempts, 600.0, "the failure")
+    finally:
+        recipes.unlink()
+
+    ((text,),) = archive.query("MATCH (e:Evaluation) RETURN e.environment").rows
+    assert [about["GROUP_RANK"] for about in json.loads(text)["ranks"]] == ["0", "1"]
+    (dead,) = archive.proposals.list("dies")
+    assert dead.reason.startswith("rank 1: the trial's process was ended by SIGKILL")

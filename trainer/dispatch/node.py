@@ -25,6 +25,7 @@ from archive.trainer.trial.devices import Device
 from archive.trainer.trial.group import TrialGroup
 from archive.trainer.trial.messages import Message, TrialFailed
 from archive.trainer.trial.process import TrialProcess
+from archive.trainer.trial.ranks import free_port
 from archive.trainer.trial.spec import TrialSpec
 
 POLL_SECONDS = 1.0
@@ -61,6 +62,13 @@ class TrialNode:
         self._folder: ScratchFolder | None = None
         self._memory = TrialMemory(())
         self._began = 0.0
+
+    def address(self) -> tuple[str, int]:
+        """Return the address of this node in the Ray cluster, and a free port."""
+        from ray.util import get_node_ip_address
+
+        address: str = get_node_ip_address()  # type: ignore[no-untyped-call]
+        return address, free_port()
 
     def start(self, spec: TrialSpec) -> str:
         """Start a trial, and return the name of this machine.

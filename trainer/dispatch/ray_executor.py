@@ -5,6 +5,7 @@
                 an actor serves several trials, one after the other
     node is lost ──> its trials fail, and return to the queue until their attempts are used up
     daemon ends  ──> its actors end, and with them their trials
+    several nodes ─> an actor on each, in a placement group (`archive.trainer.dispatch.ray_group`)
 
 The daemon alone needs the database, renews all leases and sends all reports. Weights and
 checkpoints go to a location that all nodes share.
@@ -13,34 +14,24 @@ checkpoints go to a location that all nodes share.
 from __future__ import annotations
 
 import itertools
-import logging
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from multiprocessing.connection import Connection
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from archive.errors import TrainingError
-from archive.queue.causes import Cause
 from archive.ray_connection import NAMESPACE, connected
 from archive.trainer.daemon.executors import TrialHandle
 from archive.trainer.daemon.scratch import ScratchFolder
-from archive.trainer.dispatch.node import TrialNews, TrialNode, allow_elsewhere
-from archive.trainer.trial import failures
-from archive.trainer.trial.messages import EpochReport, Message, TrialFailed, TrialInterrupted
+from archive.trainer.dispatch.node import TrialNode
+from archive.trainer.dispatch.ray_group import RayGroup
+from archive.trainer.dispatch.ray_trial import ANSWER_SECONDS, RayTrial, discard_actor
+from archive.trainer.recipes.registry import DEFAULT_SOURCE
 from archive.trainer.trial.spec import TrialSpec
 
 IDLE_SECONDS = 30.0
 """Time after which an actor without a trial is ended, so that the cluster can shrink."""
 
-log = logging.getLogger("archive.trainer")
-LOST_SECONDS = 30.0
-"""Time for which an actor may be unreachable before its trial counts as lost."""
-ANSWER_SECONDS = 10.0
-"""Longest wait for an actor to kill a trial before the actor itself is killed."""
-MOST_STARTS = 3
-"""Number of actors that a trial may lose before it has begun."""
-_MOST_WORDS = 300
 LOOK_SECONDS = 0.05
 """Least time between two looks for answers, each of which is one call for all trials."""
 
@@ -104,19 +95,13 @@ class IdleActors:
             discard_actor(self._actors.pop().actor)
 
 
-def discard_actor(actor: Any) -> None:
-    """End an actor, with a trial that it runs."""
-    import ray
-
-    ray.kill(actor, no_restart=True)
-
-
 class RayExecutor:
     """The trials of one daemon on a Ray cluster.
 
     Args:
         address: Address of the cluster, as `ray.init` takes it.
-        request: Resources of each trial, as options of an actor.
+        request: Resources of each trial on each of its nodes, as options of an actor.
+        nodes: Number of nodes of each trial; the default recipe trains on one.
         device: Device of the trials on their nodes.
         threads: CPU threads of each trial; None follows the number of cores in the request.
         scratch: Folder of temporary files on the nodes; None stands for their system's.
@@ -130,6 +115,7 @@ class RayExecutor:
         address: str,
         request: Mapping[str, Any],
         *,
+        nodes: int = 1,
         device: str = "auto",
         threads: int | None = None,
         scratch: str | None = None,
@@ -138,9 +124,10 @@ class RayExecutor:
         self._device = device
         self._threads = threads
         self._scratch = scratch
+        self._nodes = nodes
         self._request = {**request, "max_restarts": 0}
         self._idle = IdleActors()
-        self._trials: dict[int, RayTrial] = {}
+        self._trials: dict[int, RayTrial | RayGroup] = {}
         self._numbers = itertools.count()
         self._looked_at = 0.0
         with connected(address):
@@ -154,11 +141,25 @@ class RayExecutor:
     def start(self, spec: TrialSpec) -> tuple[TrialHandle, ScratchFolder | None]:
         """Start a trial as soon as its resources are free. Its node has the scratch folder."""
         spec = replace(spec, device=self._device, visible=None, threads=self._threads, slots=1)
-        number = next(self._numbers)
-        actor = self.actor()
-        trial = RayTrial(self, number, actor, spec)
-        self._trials[number] = trial
+        if self._nodes > 1 and spec.recipe != DEFAULT_SOURCE:
+            group = RayGroup(self, spec, self._nodes)
+            group.number = self.add(group)
+            return group, None
+
+        number = self.new_number()
+        trial = RayTrial(self, number, self.actor(), spec)
+        self.add(trial, number)
         return trial, None
+
+    def add(self, trial: RayTrial | RayGroup, number: int | None = None) -> int:
+        """Collect the answers to the questions of a trial from now on; return its number."""
+        number = self.new_number() if number is None else number
+        self._trials[number] = trial
+        return number
+
+    def new_number(self) -> int:
+        """Return a number for a trial."""
+        return next(self._numbers)
 
     def actor(self, *, new: bool = False) -> Any:
         """Return an idle actor, else a new one.
@@ -169,16 +170,39 @@ class RayExecutor:
         Raises:
             TrainingError: Ray refuses it.
         """
-        import ray
-
         if not new and (idle := self._idle.take()) is not None:
             return idle
 
+        return self.new_actor()
+
+    def new_actor(self, **options: Any) -> Any:
+        """Return a new actor.
+
+        Args:
+            options: Options of it beside the requested resources.
+
+        Raises:
+            TrainingError: Ray refuses it.
+        """
+        import ray
+
+        request = {**self._request, **options}
         try:
-            actor_class = ray.remote(TrialNode).options(namespace=NAMESPACE, **self._request)
+            actor_class = ray.remote(TrialNode).options(namespace=NAMESPACE, **request)
             return actor_class.remote(self._scratch)
         except (ValueError, TypeError) as error:
             raise TrainingError(f"Ray refuses the resources of a trial: {error}") from error
+
+    @property
+    def bundle(self) -> dict[str, float]:
+        """Resources of a trial on one node, as a bundle of a placement group."""
+        names = {"num_cpus": "CPU", "num_gpus": "GPU", "memory": "memory"}
+        bundle = dict(self._request.get("resources", {}))
+        for option, name in names.items():
+            if self._request.get(option):
+                bundle[name] = self._request[option]
+
+        return bundle
 
     def tidy(self) -> None:
         """End the actors that have been idle for long."""
@@ -200,7 +224,7 @@ class RayExecutor:
             return
 
         self._looked_at = now
-        asked: dict[Any, RayTrial] = {}
+        asked: dict[Any, RayTrial | RayGroup] = {}
         for trial in self._trials.values():
             if trial.pending is not None:
                 asked[trial.pending] = trial
@@ -209,6 +233,10 @@ class RayExecutor:
             answered, _ = ray.wait(list(asked), num_returns=len(asked), timeout=0)
             for answer in answered:
                 asked[answer].take(answer)
+
+    def forget(self, number: int) -> None:
+        """Collect no more answers for a trial."""
+        self._trials.pop(number, None)
 
     def give_back(self, number: int, actor: Any, deletion: Any) -> None:
         """Take the actor of a trial that has ended, for another trial if it is usable.
@@ -226,157 +254,3 @@ class RayExecutor:
             discard_actor(actor)
         else:
             self._idle.add(actor, deletion)
-
-
-class RayTrial:
-    """A trial in an actor.
-
-    Args:
-        executor: The executor that has started it.
-        number: Its number there.
-        actor: The actor.
-        spec: The trial.
-
-    Attributes:
-        pending: Reference of the answer that is waited for; None after the end.
-        enforces_limits: True: the node enforces the limits of the trial.
-    """
-
-    pid = None
-    pids = ()
-    due = None
-    enforces_limits = True
-    waitable: ClassVar[list[Connection | int]] = []
-
-    def __init__(self, executor: RayExecutor, number: int, actor: Any, spec: TrialSpec) -> None:
-        self._executor = executor
-        self._number = number
-        self._spec = spec
-        self._messages: list[Message] = []
-        self._seen: float | None = None
-        self._unreachable_since: float | None = None
-        self._over = False
-        self._lost = False
-        self._starts = 0
-        self.host: str | None = None
-        self.pending: Any = None
-        self._start(actor)
-
-    @property
-    def last_seen(self) -> float:
-        """Time of its last sign of life; now, while it waits for a node."""
-        return time.monotonic() if self._seen is None else self._seen
-
-    def messages(self) -> list[Message]:
-        """Return the messages that have arrived, without waiting."""
-        self._executor.collect()
-        arrived = self._messages
-        self._messages = []
-        return arrived
-
-    def interrupt(self) -> None:
-        """Ask the node; a trial without a node has nothing to save."""
-        if self.host is None:
-            self._end(TrialInterrupted(saved=False, epoch=0))
-        elif not self._over:
-            self._actor.interrupt.remote()
-
-    def abandon(self, reason: str, cause: Cause) -> TrialFailed:
-        """Kill it, and return the failure with the end of its log where the node answers."""
-        failed = TrialFailed(reason, cause is not Cause.LIMIT, cause=cause)
-        if self.host is not None and not self._over:
-            failed = self._answer(self._actor.abandon.remote(reason, cause)) or failed
-
-        self._over = True
-        return failed
-
-    def kill(self) -> None:
-        """End it; returns when its process is gone, or its actor."""
-        deletion = None
-        if self.host is not None and not self._lost:
-            deletion = self._actor.kill.remote()
-            # After the end of a trial, only files are left to delete: later calls of this actor
-            # queue behind that.
-            if not self._over and self._answer(deletion, default=False) is False:
-                self._lost = True
-                deletion = None
-
-        self._over = True
-        self.pending = None
-        self._executor.give_back(self._number, self._actor, deletion)
-
-    def take(self, answer: Any) -> None:
-        """Take the answer to the last question, and ask the next one."""
-        import ray
-
-        self.pending = None
-        try:
-            news = ray.get(answer)
-        except ray.exceptions.ActorUnavailableError as error:
-            self._wait_for_node(error)
-        except ray.exceptions.RayTaskError as error:
-            # The actor is well; starting the trial has failed.
-            self.host = self.host or "?"
-            cause = error.cause if isinstance(error.cause, Exception) else error
-            self._end(allow_elsewhere(failures.refusal_of(cause)))
-        except ray.exceptions.RayError as error:
-            self._lose(error)
-        else:
-            self._unreachable_since = None
-            self._receive(news)
-
-    def _start(self, actor: Any) -> None:
-        self._actor = actor
-        self._starts += 1
-        self.pending = actor.start.remote(self._spec)
-
-    def _receive(self, news: str | TrialNews) -> None:
-        if isinstance(news, str):
-            self.host = news
-            self._seen = time.monotonic()
-            log.info("trial started host=%s", news)
-        else:
-            self._seen = time.monotonic() - news.silent_seconds
-            for message in news.messages:
-                self._messages.append(allow_elsewhere(message))
-                if not isinstance(message, EpochReport):
-                    self._over = True
-
-        if not self._over:
-            self.pending = self._actor.poll.remote()
-
-    def _wait_for_node(self, error: Exception) -> None:
-        self._unreachable_since = self._unreachable_since or time.monotonic()
-        if time.monotonic() - self._unreachable_since > LOST_SECONDS:
-            self._lose(error)
-        else:
-            self.pending = self._actor.poll.remote()
-
-    def _lose(self, error: Exception) -> None:
-        if self.host is None and self._starts < MOST_STARTS:
-            # The trial had not begun: its actor was lost while it was idle, or before it had a
-            # node.
-            discard_actor(self._actor)
-            self._start(self._executor.actor(new=True))
-            return
-
-        self._lost = True
-        where = f"the node {self.host}" if self.host else "a node"
-        words = str(error).strip().splitlines() or [type(error).__name__]
-        reason = f"{where} of the Ray cluster was lost: {words[-1].strip()[:_MOST_WORDS]}"
-        self._end(TrialFailed(reason, retry=True, cause=Cause.CRASH))
-
-    def _end(self, last: Message) -> None:
-        if not self._over:
-            self._messages.append(last)
-            self._over = True
-
-    @staticmethod
-    def _answer(reference: Any, default: Any = None) -> Any:
-        """Return the answer of an actor; the default where it does not answer in time."""
-        import ray
-
-        try:
-            return ray.get(reference, timeout=ANSWER_SECONDS)
-        except ray.exceptions.RayError:
-            return default

@@ -106,3 +106,9 @@ def sums(trial: TrialContext) -> FitResult:
         trial.report(epoch, {trial.task.objective: value.item()})
 
     return FitResult(environment={"ranks": known})
+
+
+def dies(trial: TrialContext) -> FitResult:
+    """Die on rank 1."""
+    trial.hyperparameters["fault"] = "dies"
+    return breaks(trial)

@@ -10,6 +10,8 @@ import pytest
 from archive import ray_connection
 from archive.errors import LaunchError
 from archive.launchers.ray_cluster import RayLauncher
+from archive.launchers.records import TrainerFleet
+from archive.settings import Settings
 
 
 @pytest.fixture
@@ -96,3 +98,10 @@ def test_a_dry_run_does_not_wait_for_a_cluster(unused_port):
 def test_an_address_without_a_port_is_left_to_ray(address):
     with pytest.raises(ImportError), ray_connection.connected(address):
         pass
+
+
+def test_a_trainer_in_an_actor_has_one_node(tmp_path):
+    fleet = TrainerFleet("ray", "ray", Settings(tmp_path))
+    for call in (RayLauncher(nodes=2).preview, RayLauncher(nodes=2).start):
+        with pytest.raises(LaunchError, match=r"archive trainer --trials-on ray:nodes=2$"):
+            call(fleet, 1)
