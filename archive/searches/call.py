@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from archive.parameters.parameter_space import ParameterSpace
     from archive.settings import Settings
     from archive.spaces.base import Space
-    from archive.store.records import Direction, State
+    from archive.store.records import Direction, State, Study
     from archive.store.snapshots import ProposalView, Snapshot
     from archive.trainer.tasks.registry import Task
     from archive.trainer.tasks.tabular import TabularTask
@@ -211,6 +211,7 @@ class IncumbentItem:
         weights: Where its trained weights are, if they were kept.
         unsaved: Why its weights could not be saved; null where they were, or where there are none.
         configuration: Values of named decisions and of hyperparameters, by name.
+        error: The objective in the target's own unit, by the name of its metric; empty without one.
     """
 
     architecture: str
@@ -220,6 +221,7 @@ class IncumbentItem:
     weights: str | None
     unsaved: str | None
     configuration: Mapping[str, Any]
+    error: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -442,7 +444,15 @@ def _find_incumbent(
         held_out=best.metrics.get(_estimate(last.study.objective, task)),
         weights=None if weights is None else weights.uri,
         unsaved=None if weights is not None else archive.weights.unsaved(best.id),
+        error=_own_unit(last.study, best),
     )
+
+
+def _own_unit(study: Study, best: ProposalView) -> dict[str, float]:
+    from archive.store.metric_names import own_unit_metric
+
+    name = own_unit_metric(study)
+    return {name: best.metrics[name]} if name is not None and name in best.metrics else {}
 
 
 def _estimate(objective: str, task: Task | TabularTask) -> str:

@@ -18,6 +18,7 @@ from archive.cli.trainer.options import limit_options, observe_option, proxies_o
 from archive.errors import UsageError
 from archive.searches.request import agent_of
 from archive.searches.results import unmet_line
+from archive.store.metric_names import OWN_UNIT
 from archive.values import counted, settings_text
 
 if TYPE_CHECKING:
@@ -389,6 +390,9 @@ def _print_best(result: SearchResult, best: IncumbentItem, study: Study) -> None
         print_line(f"configuration      {settings_text(best.configuration)}")
 
     print_line(f"{metric:<17}  {best.value:.4g}{where}")
+    for name, value in best.error.items():
+        print_line(f"{name.removeprefix('valid_'):<17}  {value:.4g} {OWN_UNIT}")
+
     if result.recommended is not None:
         print_line(f"recommended        {_estimate(result.recommended)}")
 

@@ -5,6 +5,7 @@ The view is a live table on a terminal, and one line per event elsewhere.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import TextIO
@@ -29,11 +30,15 @@ from archive.store.metric_names import own_unit_metric
 from archive.store.records import State, Study
 from archive.store.snapshots import ProposalView, Snapshot
 from archive.store.studies.studies import UNBOUNDED
-from archive.values import counted, short_settings
+from archive.values import MOST_SETTINGS, counted, short_settings
 
 ROWS = 14
 """Number of the latest proposals in the table: a terminal of 24 lines holds them with head and
 foot."""
+
+WIDE = 160
+NARROW_SETTINGS = 3
+"""Settings of long configurations in a terminal of less than `WIDE` columns."""
 
 COLOURS = {
     State.WAITING: "dim",
@@ -155,12 +160,22 @@ class LiveView:
             is_text = column in ("state", "architecture", "configuration")
             table.add_column(text(column), justify="left" if is_text else "right")
 
-        configurations = short_settings([view.configuration for view in views]) if named else []
+        configurations = self._short_configurations(views) if named else []
         for index, view in enumerate(views):
             row = self._row(view, configurations[index] if named else None)
             table.add_row(*row, style="bold" if view == snapshot.incumbent else None)
 
         return table
+
+    def _short_configurations(self, views: Sequence[ProposalView]) -> list[str]:
+        """Return the configurations of rows; long ones are cut to what a terminal holds."""
+        settings = [view.configuration for view in views]
+        longest = max(len(values) for values in settings)
+        narrow = self._live is not None and self._live.console.width < WIDE
+        if longest > MOST_SETTINGS and narrow:
+            return short_settings(settings, NARROW_SETTINGS)
+
+        return short_settings(settings)
 
     def _row(self, view: ProposalView, configuration: str | None = None) -> list[Text]:
         state = text(

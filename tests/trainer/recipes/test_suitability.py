@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from archive import space, spaces
 from archive.errors import SettingsError, UsageError
@@ -186,6 +188,38 @@ def test_a_wrong_declaration_names_its_place(tmp_path, text, fault):
     file.write_text(f"import archive\n\n\n\n@archive.recipe({text})\ndef fit(trial):\n    pass\n")
     with pytest.raises(SettingsError, match=fault):
         read_declaration(file, "fit")
+
+
+PIECES = st.sampled_from(
+    [
+        "fit",
+        "trial",
+        "def fit(trial):",
+        "@archive.recipe(tasks='regression')",
+        "@archive.recipe(",
+        "class fit:",
+        "    trial.parameters['a']",
+        "    x = trial.parameters",
+        "    if x: return x['b']",
+        "fit = fit()",
+        "\x00",
+        "(" * 200,
+        "fit = lambda trial: trial",
+    ]
+)
+
+
+@given(lines=st.lists(PIECES, max_size=8))
+def test_any_file_is_read_or_names_its_fault(tmp_path_factory, lines):
+    """A trial says what is wrong with a file that is no Python."""
+    file = tmp_path_factory.mktemp("any") / "any.py"
+    file.write_text("\n".join(lines))
+    try:
+        declaration = read_declaration(file, "fit")
+    except SettingsError as error:
+        assert "any.py, line" in str(error)
+    else:
+        assert set(declaration.reads) <= {"a"}
 
 
 def test_a_declaration_leaves_the_function_as_it_is():
