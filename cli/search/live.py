@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
-from typing import TextIO
+from typing import Literal, TextIO
 
 from rich.console import Group
 from rich.live import Live
@@ -38,7 +38,8 @@ foot."""
 
 WIDE = 160
 NARROW_SETTINGS = 3
-"""Settings of long configurations in a terminal of less than `WIDE` columns."""
+WIDTH_OF_CUT = 40
+"""Settings of long configurations, and their width, in a terminal of less than `WIDE` columns."""
 
 COLOURS = {
     State.WAITING: "dim",
@@ -153,31 +154,44 @@ class LiveView:
         table = Table(show_edge=False, pad_edge=False, header_style="bold")
         views = snapshot.proposals[-ROWS:]
         named = any(view.configuration for view in views)
+        cuts = self._cuts(views)
+        figures = self._figures(cuts=cuts)
         left = ["#", "state", "architecture", *(["configuration"] if named else [])]
-        own_unit = [] if self._own_unit is None else [self._own_unit]
-        figures = ("acquisition", "epoch", self._metric, "value", *own_unit, "seconds")
         for column in (*left, *figures):
             is_text = column in ("state", "architecture", "configuration")
-            table.add_column(text(column), justify="left" if is_text else "right")
+            justify: Literal["left", "right"] = "left" if is_text else "right"
+            # A row of a long configuration would take several lines of the terminal.
+            width = WIDTH_OF_CUT if cuts and column == "configuration" else None
+            table.add_column(text(column), justify=justify, no_wrap=cuts, max_width=width)
 
         configurations = self._short_configurations(views) if named else []
         for index, view in enumerate(views):
-            row = self._row(view, configurations[index] if named else None)
+            row = self._row(view, figures, configurations[index] if named else None)
             table.add_row(*row, style="bold" if view == snapshot.incumbent else None)
 
         return table
 
+    def _figures(self, *, cuts: bool) -> list[str]:
+        """Return the columns of numbers; next to long configurations only those of results."""
+        own_unit = [] if self._own_unit is None else [self._own_unit]
+        if cuts:
+            return ["epoch", self._metric, *own_unit, "seconds"]
+
+        return ["acquisition", "epoch", self._metric, "value", *own_unit, "seconds"]
+
     def _short_configurations(self, views: Sequence[ProposalView]) -> list[str]:
         """Return the configurations of rows; long ones are cut to what a terminal holds."""
         settings = [view.configuration for view in views]
-        longest = max(len(values) for values in settings)
+        return short_settings(settings, NARROW_SETTINGS if self._cuts(views) else MOST_SETTINGS)
+
+    def _cuts(self, views: Sequence[ProposalView]) -> bool:
+        """Return whether rows have long configurations, and the terminal is narrow."""
         narrow = self._live is not None and self._live.console.width < WIDE
-        if longest > MOST_SETTINGS and narrow:
-            return short_settings(settings, NARROW_SETTINGS)
+        return narrow and any(len(view.configuration) > MOST_SETTINGS for view in views)
 
-        return short_settings(settings)
-
-    def _row(self, view: ProposalView, configuration: str | None = None) -> list[Text]:
+    def _row(
+        self, view: ProposalView, figures: Sequence[str], configuration: str | None
+    ) -> list[Text]:
         state = text(
             ("cancelled", "dim") if view.cancelled else (view.state.lower(), COLOURS[view.state])
         )
@@ -188,17 +202,18 @@ class LiveView:
         if view.state is State.FAILED or _is_repeated(view):
             return [*cells, text((view.reason or "", "dim" if view.cancelled else "red"))]
 
-        figures = [
-            _number(view.acquisition),
-            self._epochs(view),
-            _number(view.latest.get(self._metric)),
-            _number(view.value),
-        ]
+        # An objective of this name comes before the column of the table.
+        numbers = {
+            "acquisition": _number(view.acquisition),
+            "value": _number(view.value),
+            self._metric: _number(view.latest.get(self._metric)),
+            "epoch": self._epochs(view),
+            "seconds": _number(view.seconds, ".1f"),
+        }
         if self._own_unit is not None:
-            figures.append(_number(view.metrics.get(self._own_unit)))
+            numbers[self._own_unit] = _number(view.metrics.get(self._own_unit))
 
-        figures.append(_number(view.seconds, ".1f"))
-        return [*cells, *map(text, figures)]
+        return [*cells, *[text(numbers[figure]) for figure in figures]]
 
     def _epochs(self, view: ProposalView) -> str:
         if not view.epochs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import signal
 
@@ -101,3 +102,18 @@ def test_a_regression_shows_its_error_in_the_own_unit(capsys):
     ]
     assert [str(column._cells[0]) for column in table.columns][-2] == "55.25"
     assert "valid_mse 0.5, valid_rmse 55.25 (p0=0" in foot
+
+
+def test_a_long_configuration_takes_one_line_of_a_narrow_terminal(monkeypatch):
+    screen = Screen()
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setenv("COLUMNS", "100")
+    settings = {f"knob_{number:02}": 0.25 for number in range(40)}
+    rows = [dataclasses.replace(VIEW, number=n, configuration=settings) for n in range(2)]
+    with LiveView(STUDY, "random", "here", None, 0) as view:
+        view.update(dataclasses.replace(SNAPSHOT, proposals=tuple(rows)))
+        view._live.refresh()
+
+    lines = [line for line in drawn(screen.getvalue()) if "knob_" in line]
+    assert len(lines) == 2
+    assert all("running" in line and "knob_00=0.25 knob_01" in line for line in lines)
