@@ -265,6 +265,7 @@ class Portfolio(Agent):
                 self.n_design,
                 exact=transform or EXACT_TRANSFORM,
                 noisy=transform or NOISY_TRANSFORM,
+                sources=True,
             ),
         )
 

@@ -24,6 +24,7 @@ import numpy as np
 from archive.agents.configurations import forest, process
 from archive.agents.configurations.embedding import ArcEmbedding
 from archive.agents.configurations.history import CodedHistory
+from archive.agents.configurations.sources import CodedSource, SourcedProcess, fit_sourced
 from archive.agents.surrogates.base import Array, Posterior
 from archive.agents.surrogates.outcome_transforms import OutcomeTransform, Scale
 from archive.agents.surrogates.stacking import LEAST_WEIGHT, stacking_weights
@@ -91,6 +92,19 @@ class CodeMixture:
         variances = [model.noise for model in self.models]
         return self.scale.spread * float(np.sqrt(np.average(variances, weights=self.weights)))
 
+    def slopes(self, sources: Sequence[CodedSource]) -> dict[str, float]:
+        """Return the slope on each source by study, in [-1, 1]; 0 of sources without weight."""
+        slopes = np.zeros(len(sources))
+        for model in self.models:
+            if isinstance(model, SourcedProcess):
+                slopes = np.clip(model.slopes, -1.0, 1.0)
+
+        by_study = {}
+        for source, slope in zip(sources, slopes.tolist(), strict=True):
+            by_study |= dict.fromkeys(source.studies, slope)
+
+        return by_study
+
     @cached_property
     def best(self) -> Array:
         """Greatest mean of an observed configuration by model, tau: (K,) float64."""
@@ -114,6 +128,7 @@ def fit(
     rng: np.random.Generator,
     names: Sequence[str] = MODELS,
     trees: int = forest.TREES,
+    sources: Sequence[CodedSource] = (),
 ) -> CodeMixture:
     """Return the models of a history with one observation or more.
 
@@ -124,6 +139,7 @@ def fit(
         rng: Source of randomness.
         names: Models, of `MODELS`.
         trees: Trees of the forest.
+        sources: Warm-start sources; a process with their expectations is a further model.
 
     Raises:
         UnknownNameError: There is no such model.
@@ -137,7 +153,10 @@ def fit(
         for name in names:
             if name == "gaussian-process":
                 embedding = ArcEmbedding(space)
-                models += process.fit(embedding, data, noisy=history.noisy, rng=rng)
+                processes = process.fit(embedding, data, noisy=history.noisy, rng=rng)
+                models += processes
+                if sources:
+                    models.append(fit_sourced(processes[0], sources))
             elif name == "forest":
                 models.append(forest.grow(space.option_counts, data, seed, trees))
             else:

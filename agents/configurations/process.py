@@ -124,21 +124,12 @@ class FittedCodeProcess:
 
     def loo_log_densities(self) -> Array:
         """Return the log density of each value given the others: (u,) float64."""
-        inverse, _ = lapack.dpotri(self.factor, lower=1)
-        precision = inverse.diagonal()
-        errors = self.weights / precision
-        logs: Array = 0.5 * (np.log(precision) - LOG_TWO_PI - np.square(errors) * precision)
-        return logs
+        return loo_log_densities(self.factor, self.weights)
 
     def hallucinate(self, codes: Array) -> FittedCodeProcess:
         """Return the process conditioned on its means at (k, D) codes."""
         means, _ = self.predict(codes)
-        data = CodedScores(
-            np.vstack([self.data.codes, codes]),
-            np.concatenate([self.data.values, means]),
-            np.concatenate([self.data.counts, np.ones(len(codes))]),
-        )
-        return condition(self.embedding, self.phi, data)
+        return condition(self.embedding, self.phi, extend(self.data, codes, means))
 
 
 def fit(
@@ -247,17 +238,55 @@ def condition(embedding: ArcEmbedding, phi: Array, data: CodedScores) -> FittedC
         NumericalError: The covariance is not positive definite.
     """
     embedded = embedding.embed(phi[:-2], data.codes)
-    covariance = 1.0 + _matern(_squares(embedded, embedded), float(np.exp(phi[-2])))
-    noise = float(np.exp(phi[-1])) / data.counts
+    signal = covariance(embedded, embedded, float(np.exp(phi[-2])))
+    factor, weights = solve(signal, float(np.exp(phi[-1])), data)
+    return FittedCodeProcess(embedding, phi, data, embedded, factor, weights)
+
+
+def covariance(rows: Array, columns: Array, alpha: float) -> Array:
+    """Return k of (u, q) and (m, q) embeddings: (u, m) float64."""
+    return 1.0 + _matern(_squares(rows, columns), alpha)
+
+
+def solve(signal: Array, noise: float, data: CodedScores) -> tuple[Array, Array]:
+    """Return the Cholesky factor of B and a.
+
+    Args:
+        signal: (u, u) covariance without noise.
+        noise: eta2.
+        data: The values.
+
+    Raises:
+        NumericalError: B is not positive definite.
+    """
+    variances = noise / data.counts
     for jitter in (_JITTER, 1e-5, 1e-3):
-        noisy = covariance.copy()
-        noisy[np.diag_indices(len(noisy))] += noise + jitter
+        noisy = signal.copy()
+        noisy[np.diag_indices(len(noisy))] += variances + jitter
         factor = try_cholesky(noisy)
         if factor is not None:
             weights, _ = lapack.dpotrs(factor, data.values, lower=1)
-            return FittedCodeProcess(embedding, phi, data, embedded, factor, weights)
+            return factor, weights
 
     raise NumericalError("the covariance of the configurations is not positive definite")
+
+
+def loo_log_densities(factor: Array, weights: Array) -> Array:
+    """Return the log density of each value given the others: (u,) float64."""
+    inverse, _ = lapack.dpotri(factor, lower=1)
+    precision = inverse.diagonal()
+    errors = weights / precision
+    logs: Array = 0.5 * (np.log(precision) - LOG_TWO_PI - np.square(errors) * precision)
+    return logs
+
+
+def extend(data: CodedScores, codes: Array, values: Array) -> CodedScores:
+    """Return data with values of further configurations, each evaluated once."""
+    return CodedScores(
+        np.vstack([data.codes, codes]),
+        np.concatenate([data.values, values]),
+        np.concatenate([data.counts, np.ones(len(codes))]),
+    )
 
 
 @dataclass(frozen=True)

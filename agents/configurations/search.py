@@ -14,6 +14,7 @@ from archive.agents.configurations.candidates import Candidates, branches
 from archive.agents.configurations.forest import TREES
 from archive.agents.configurations.history import CodedHistory, Coder, row_keys
 from archive.agents.configurations.mixture import MODELS, CodeMixture, fit
+from archive.agents.configurations.sources import FIRST, TOP, CodedSource, SourceReader
 from archive.agents.surrogates import outcome_transforms
 from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
@@ -54,6 +55,7 @@ class SearchSettings:
         noisy: Outcome transform with noise.
         models: Models, of `archive.agents.configurations.mixture.MODELS`.
         trees: Trees of the forest.
+        sources: Whether warm-start sources take part (`archive.agents.configurations.sources`).
     """
 
     acquisition: Acquisition
@@ -62,6 +64,7 @@ class SearchSettings:
     noisy: str = NOISY_TRANSFORM
     models: Sequence[str] = MODELS
     trees: int = TREES
+    sources: bool = False
 
 
 class ConfigurationSearch:
@@ -87,6 +90,8 @@ class ConfigurationSearch:
         self.settings = settings
         self._coder = Coder(space)
         self._candidates = Candidates(space.parameters)
+        # Scores of a source may have any noise.
+        self._sources = SourceReader(space, outcome_transforms.get(settings.noisy))
         self._branched = any(parameter.conditions for parameter in space.parameters.parameters)
 
     def propose(
@@ -101,29 +106,61 @@ class ConfigurationSearch:
             rng: The only source of randomness.
         """
         coded = self._coder.read(history)
-        missing = self.settings.n_design - len(coded.scores) - len(coded.pending)
+        sources = self._sources.read(history.sources) if self.settings.sources else []
+        n_design = min(self.settings.n_design, FIRST) if sources else self.settings.n_design
+        missing = n_design - len(coded.scores) - len(coded.pending)
         in_design = min(n, max(missing, 0) if len(coded.scores) else n)
-        suggestions = self._design(coded, history, in_design, rng)
+        suggestions = self._best_of(sources, coded, history, in_design)
+        suggestions += self._design(coded, history, suggestions, in_design, rng)
         if len(coded.scores) and len(suggestions) < n:
             count = n - len(suggestions)
-            suggestions += self._model(coded, history, suggestions, count, greedy, rng)
+            suggestions += self._model(coded, history, sources, suggestions, count, greedy, rng)
 
         taken = {*history.known, *_keys(suggestions)}
         return [*suggestions, *samples(self.space, n - len(suggestions), taken, rng)]
 
-    def _design(
-        self, coded: CodedHistory, history: History, count: int, rng: np.random.Generator
+    def _best_of(
+        self, sources: Sequence[CodedSource], coded: CodedHistory, history: History, count: int
     ) -> list[Suggestion]:
-        """Return suggestions of the design; the first is the expected one, if there is any."""
+        """Return the best configurations of sources in turns, for the first evaluations."""
         suggestions: list[Suggestion] = []
+        open_places = min(count, TOP - len(coded.scores) - len(coded.pending))
+        best = [source.best() for source in sources]
+        for rank in range(max(map(len, best), default=0)):
+            for rows in best:
+                if len(suggestions) >= open_places:
+                    return suggestions
+
+                if rank < len(rows):
+                    suggestion = self._new(rows[rank], {*history.known, *_keys(suggestions)})
+                    if suggestion is not None:
+                        suggestions.append(suggestion)
+
+        return suggestions
+
+    def _design(
+        self,
+        coded: CodedHistory,
+        history: History,
+        before: Sequence[Suggestion],
+        count: int,
+        rng: np.random.Generator,
+    ) -> list[Suggestion]:
+        """Return suggestions of the design after others, `count` with them.
+
+        The first is the expected one, if there is any.
+        """
+        suggestions = list(before)
         parameters = self.space.parameters
-        if not count:
-            return suggestions
+        if len(suggestions) >= count:
+            return []
 
         if parameters.has_expectations and not coded.taken:
             expected = parameters.complete({})
             if parameters.allows(expected):
-                suggestions.append(Suggestion(self.space.network_of(expected)))
+                network = self.space.network_of(expected)
+                if network.functional_key not in _keys(suggestions):
+                    suggestions.append(Suggestion(network))
 
         rows = np.vstack([coded.codes, coded.pending, self._rows(suggestions)])
         taken = {*coded.taken, *row_keys(rows)}
@@ -133,12 +170,13 @@ class ConfigurationSearch:
             if suggestion is not None:
                 suggestions.append(suggestion)
 
-        return suggestions
+        return suggestions[len(before) :]
 
     def _model(
         self,
         coded: CodedHistory,
         history: History,
+        sources: Sequence[CodedSource],
         before: Sequence[Suggestion],
         count: int,
         greedy: int,
@@ -148,11 +186,18 @@ class ConfigurationSearch:
         name = self.settings.noisy if coded.noisy else self.settings.exact
         transform = outcome_transforms.get(name)
         mixture = fit(
-            self.space.parameters, coded, transform, rng, self.settings.models, self.settings.trees
+            self.space.parameters,
+            coded,
+            transform,
+            rng,
+            self.settings.models,
+            self.settings.trees,
+            sources,
         )
+        slopes = mixture.slopes(sources)
         mixture = mixture.hallucinate(np.vstack([coded.pending, self._rows(before)]))
         order = np.argsort(-coded.scores, kind="stable")[:_STARTS]
-        starts = coded.codes[order]
+        starts = np.vstack([coded.codes[order], *(source.best()[:_STARTS] for source in sources)])
         taken = {*coded.taken, *row_keys(self._rows(before))}
         keys = {*history.known, *_keys(before)}
         suggestions: list[Suggestion] = []
@@ -181,7 +226,8 @@ class ConfigurationSearch:
                 break
 
             own = self._rows([suggestion])
-            suggestions.append(_predicted(suggestion, mixture, own, value))
+            predicted = _predicted(suggestion, mixture, own, value)
+            suggestions.append(replace(predicted, task_correlations=slopes))
             keys.add(suggestion.architecture.functional_key)
             taken |= set(row_keys(own))
             if len(suggestions) < count:

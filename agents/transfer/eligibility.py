@@ -7,7 +7,7 @@
 |                              |                                                | them (`Agent.transfers`)     |
 | neither                      | nothing: the source is refused                 | none                         |
 
-A source on `choices` with other options behind the same labels is refused
+Spaces of parameters are comparable if they share one (`archive.parameters.sharing`). A source on `choices` with other options behind the same labels is refused
 (`archive.architecture.choice_operations`).
 
 A source of the study's task and protocol with another objective or direction is refused, too: its
@@ -23,7 +23,11 @@ from typing import TYPE_CHECKING, Literal
 from archive.agents.transfer.cell_vocabulary import comparable
 from archive.agents.transfer.source_tasks import same_task
 from archive.architecture.choice_operations import conflict
-from archive.errors import UsageError
+from archive.architecture.parameter_operations import NAME as PARAMETERS
+from archive.errors import SettingsError, UsageError
+from archive.parameters.growth import check_growth
+from archive.parameters.parameter_space import ParameterSpace
+from archive.parameters.sharing import shared_names
 from archive.store.records import State
 
 if TYPE_CHECKING:
@@ -89,6 +93,11 @@ def _ineligible(study: Study, source: Study, agent: Agent | None) -> str | None:
             "one key are different ones"
         )
 
+    if study.space == source.space == PARAMETERS:
+        reason = _no_shared_parameters(study, source, agent)
+        if reason is not None:
+            return reason
+
     if _same(study, source):
         if source.objectives[0] == study.objectives[0]:
             return None
@@ -105,6 +114,30 @@ def _ineligible(study: Study, source: Study, agent: Agent | None) -> str | None:
         return (
             f"its task is {source.task} ({source.protocol}), and the agent {agent.kind} learns from its own task "
             "alone; archive agents NAME says whether an agent learns from others"
+        )
+
+    return None
+
+
+def _no_shared_parameters(study: Study, source: Study, agent: Agent | None) -> str | None:
+    """Return why the parameters of a source tell nothing about a study's; None where they do."""
+    old = ParameterSpace.from_json(source.space_config)
+    new = ParameterSpace.from_json(study.space_config)
+    if not shared_names(old, new):
+        return (
+            f"their spaces share no parameter: it has {', '.join(old.names[:8])}, and "
+            f"{study.name!r} has {', '.join(new.names[:8])}"
+        )
+
+    if agent is None or agent.transfers:
+        return None
+
+    try:
+        check_growth(old, new)
+    except SettingsError as error:
+        return (
+            f"its space is another one ({error}), and the agent {agent.kind} learns from its own "
+            "space alone; archive agents NAME says whether an agent learns from others"
         )
 
     return None

@@ -70,7 +70,8 @@ def read_contributions(archive: Archive, name: str) -> list[Contribution]:
     rows = []
     for source in sources:
         other = archive.studies.get(source)
-        same = same_task(study, other.task, other.protocol, other.space)
+        separate = any(part.study == source and part.observations for part in others)
+        same = not separate and same_task(study, other.task, other.protocol, other.space)
         based = 0
         if same or source in usable:
             based = sum(map(partial(_is_based, source), proposals))

@@ -3,8 +3,8 @@
     evaluations of the study and of its sources -> split -> its observations, and one `SourceStudy`
     for each other study
 
-Evaluations of the same task, protocol and space are observations, whichever study they belong to.
-All others belong to source studies: their scores have another unit, or their networks another
+Evaluations of the same task, protocol and space are observations, whichever study they belong to;
+on parameters, if the study's space has the configuration, completed by defaults. All others belong to source studies: their scores have another unit, or their networks another
 space.
 
 A reused result (`archive.queue.reuse`) is a copy of another evaluation. Beside the original it
@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING
 
 from archive.agents.base import Observation, SourceStudy
 from archive.agents.observations import is_score
+from archive.architecture.parameter_operations import NAME as PARAMETERS
+from archive.spaces.named_values import space_of
 
 if TYPE_CHECKING:
     from archive.store.records import Evaluation, Study
@@ -37,7 +39,7 @@ def split(
     observed: list[Evaluation] = []
     others: dict[tuple[str, str, str], list[Evaluation]] = {}
     for evaluation in evaluations:
-        if same_task(study, evaluation.task, evaluation.protocol, evaluation.architecture.space):
+        if _is_observation(study, evaluation):
             observed.append(evaluation)
         elif not evaluation.partial:
             others.setdefault(
@@ -92,6 +94,17 @@ def observation(evaluation: Evaluation, score: float, variance: float = 0.0) -> 
 def same_task(study: Study, task: str, protocol: str, space: str) -> bool:
     """Return whether evaluations of this task, protocol and space are observations of a study."""
     return (study.task, study.protocol, study.space) == (task, protocol, space)
+
+
+def _is_observation(study: Study, evaluation: Evaluation) -> bool:
+    network = evaluation.architecture
+    if not same_task(study, evaluation.task, evaluation.protocol, network.space):
+        return False
+
+    if study.space != PARAMETERS or evaluation.study == study.name:
+        return True
+
+    return space_of(study.space, study.space_config).contains(network)
 
 
 LEAST = 5

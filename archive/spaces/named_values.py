@@ -51,7 +51,7 @@ def named_values(
     # beside a network belong to its proposals.
     settings = {name: value for name, value in config.items() if name not in ("table", BESIDE)}
     try:
-        return dict(_space_of(space, json.dumps(settings)).named(architecture))
+        return dict(space_of(space, settings).named(architecture))
     except ArchiveError:
         return values_of_graph(architecture)
 
@@ -65,6 +65,11 @@ def values_of_graph(architecture: Architecture) -> dict[str, Any]:
         return configuration_of(architecture)
     except InvalidArchitectureError:
         return {}
+
+
+def space_of(name: str, config: Mapping[str, Any]) -> Space:
+    """Return the space of a stored study; the same object for the same settings."""
+    return _space_of(name, json.dumps(config))
 
 
 @lru_cache(maxsize=64)
