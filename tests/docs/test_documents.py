@@ -113,6 +113,14 @@ def test_the_guide_shows_every_example_of_a_recipe():
         assert f'```python title="{path.name}"\n{path.read_text(encoding="utf-8")}```\n' in text
 
 
+def test_the_guide_of_spaces_shows_the_example_of_a_model():
+    text = page("guides/spaces.md")
+    files = [*DOCS.glob("examples/models/*.*")]
+    assert len(files) == 4
+    for path in files:
+        assert f'{path.name}"\n{path.read_text(encoding="utf-8")}```\n' in text
+
+
 def test_messages_of_the_page_on_troubles_are_those_of_the_code():
     """Each message in its tables is in the code, with names and numbers in place of the sign
     `…`."""

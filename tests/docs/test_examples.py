@@ -4,9 +4,11 @@ import re
 
 import pytest
 
-from archive import agents
+from archive import agents, spaces
 from archive.api import Archive
 from archive.settings import environment
+from archive.space import Space
+from archive.store.studies.builds import Build
 from tests.conftest import wipe
 from tests.support import ROOT
 from tests.support.networks.torch_nets import chain, layer, residual
@@ -47,6 +49,10 @@ def filled(migrated_connection):
     store.architectures.add(
         [chain(layer("convolution", weight=[3, 1, 3, 3], groups=3)), residual()]
     )
+    configuration = spaces.of(Space(width=[2, 4])).of_names({"width": 2})
+    depthwise = chain(layer("convolution", weight=[3, 1, 3, 3], groups=3))
+    build = Build(configuration, depthwise, "models.py:build", None, ["width"], None)
+    store.builds.add([build])
     network = study.best().architecture
     store.proxies.add(
         "fashion-mnist",

@@ -13,6 +13,7 @@ from archive.store.records import Result
 from archive.trainer.intake.models import import_model
 from archive.trainer.intake.reads import Reads, RecordedParameters
 from archive.trainer.recipes.model_process import process_of
+from tests.support import ROOT
 
 MODELS = """
 import torch
@@ -215,6 +216,23 @@ def test_a_network_is_that_of_an_imported_model(process, folder, monkeypatch):
     (build,) = builds_of(opened, found, {**VALUES, "stage": [BLOCK]})
     module = built_nets.build(4, [BLOCK], 0.0)
     assert import_model(module, [Input((1, 8, 8))]).architecture.key == build.network.key
+
+
+def test_the_example_of_the_guide_builds_one_network_of_two_settings():
+    declared = space.load(str(ROOT / "docs" / "examples" / "models" / "space.toml"))
+    opened = process_of(declared, None)
+    found = spaces.of(declared)
+    block = {"op": "residual", "bottleneck": 4}
+    values = {"width": 8, "lr": 0.01}
+    first, second = builds_of(
+        opened,
+        found,
+        {**values, "depth": 1, "stage": [block]},
+        {**values, "depth": 2, "stage": [{"op": "none"}, block]},
+    )
+    opened.close()
+    assert (first.network, first.state) == (second.network, second.state)
+    assert "lr" not in first.reads
 
 
 @pytest.mark.parametrize(
