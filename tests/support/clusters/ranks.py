@@ -112,3 +112,70 @@ def dies(trial: TrialContext) -> FitResult:
     """Die on rank 1."""
     trial.hyperparameters["fault"] = "dies"
     return breaks(trial)
+
+
+def by_lightning(trial: TrialContext) -> FitResult:
+    """Let PyTorch Lightning find the ranks, and tell what it found."""
+    import pytorch_lightning as lightning
+    from torch.utils.data import DataLoader, TensorDataset
+
+    class Regression(lightning.LightningModule):
+        def __init__(self) -> None:
+            super().__init__()
+            self.module = trial.module()
+
+        def training_step(self, batch, _):
+            inputs, targets = batch
+            return F.mse_loss(self.module(inputs).flatten(), targets.flatten())
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), 0.01)
+
+    part = trial.data().train
+    data = TensorDataset(torch.from_numpy(part.inputs[:64]), torch.from_numpy(part.targets[:64]))
+    trainer = lightning.Trainer(
+        accelerator="cpu",
+        devices=trial.world_size,
+        strategy="ddp",
+        max_epochs=1,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        default_root_dir=trial.scratch,
+    )
+    model = Regression()
+    trainer.fit(model, DataLoader(data, batch_size=16))
+    return _found(trial, trainer.global_rank, trainer.world_size, trainer.global_step, model)
+
+
+def by_accelerate(trial: TrialContext) -> FitResult:
+    """Let accelerate find the ranks, and tell what it found."""
+    from accelerate import Accelerator
+    from torch.utils.data import DataLoader, TensorDataset
+
+    accelerator = Accelerator(cpu=True)
+    part = trial.data().train
+    data = TensorDataset(torch.from_numpy(part.inputs[:64]), torch.from_numpy(part.targets[:64]))
+    network = trial.module()
+    model, optimiser, batches = accelerator.prepare(
+        network, torch.optim.SGD(network.parameters(), 0.01), DataLoader(data, batch_size=16)
+    )
+    steps = 0
+    for inputs, targets in batches:
+        optimiser.zero_grad()
+        accelerator.backward(F.mse_loss(model(inputs).flatten(), targets.flatten()))
+        optimiser.step()
+        steps += 1
+
+    return _found(trial, accelerator.process_index, accelerator.num_processes, steps, network)
+
+
+def _found(trial: TrialContext, rank: int, ranks: int, steps: int, model) -> FitResult:
+    """Report what a framework found, and how far the weights of the ranks are apart."""
+    weights = torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+    mean = weights.clone()
+    distributed.all_reduce(mean)
+    distance = (mean / ranks - weights).abs().max().item()
+    trial.report(1, {trial.task.objective: distance, "ranks": ranks, "steps": steps})
+    return FitResult(environment={"rank": rank})

@@ -152,6 +152,21 @@ def test_an_interrupted_trial_resumes_from_the_checkpoint_of_its_first_rank(tmp_
     assert last.result.environment["states"] == [{"total": 3.0, "by": 0}] * 2
 
 
+@pytest.mark.whole
+@pytest.mark.parametrize("framework", ["pytorch_lightning", "accelerate"])
+def test_frameworks_find_the_ranks(tmp_path, framework):
+    """Each rank takes its half of the 64 examples in batches of 16, and all have one network."""
+    pytest.importorskip(framework)
+    function = f"by_{framework.removeprefix('pytorch_')}"
+    trial = group.start(job(tmp_path, function))
+    *_, last = told(trial)
+    trial.kill()
+    assert isinstance(last, TrialFinished), last
+    assert (last.result.metrics["ranks"], last.result.metrics["steps"]) == (2, 2)
+    assert last.result.value < 1e-6
+    assert last.result.environment["rank"] == 0
+
+
 PEER = TrialFailed("RuntimeError: [pair.cc:5] Connection closed by peer [127.0.0.1]:7")
 RAISED = TrialFailed("rank 1: ValueError: no such batch")
 DEAD = TrialFailed("rank 1: the trial's process was ended by SIGABRT", True, cause=Cause.CRASH)
