@@ -26,11 +26,13 @@ from archive.agents.acquisition.listing import members_of, not_listed
 from archive.agents.base import Agent, AgentInfo, History, Observation, Suggestion, check_count
 from archive.agents.baselines.optuna_distributions import NativeDistributions
 from archive.agents.baselines.random_search import samples
-from archive.agents.encodings import ABSENT, Vector, decisions_of
+from archive.agents.encodings import ABSENT, Decision, Vector, decisions_of
 from archive.agents.objectives.goals import points
 from archive.architecture.graph import Architecture
+from archive.architecture.parameter_operations import configuration_of, join
 from archive.errors import SettingsError, UnknownNameError
 from archive.spaces.base import Space
+from archive.spaces.joint import JointSpace, joint_space_of
 from archive.spaces.parameters import Parameters
 from archive.values import require_at_least
 
@@ -76,18 +78,25 @@ class OptunaAgent(Agent):
         require_at_least(1, startup=startup)
         self.startup = startup
         self._native: NativeDistributions | None = None
+        self._joint: JointSpace | None = None
         if isinstance(space, Parameters):
             self._optuna = _optuna(self.kind)
             self._native = NativeDistributions(space, self._optuna)
             self._distributions = self._native.distributions
             return
 
-        self._decisions = decisions_of(space, self.kind)
+        self._joint = joint_space_of(space)
+        networks = space if self._joint is None else self._joint.networks
+        self._decisions = decisions_of(networks, self.kind)
         self._optuna = _optuna(self.kind)
-        self._distributions = {
-            decision.name: self._optuna.distributions.CategoricalDistribution(decision.choices)
-            for decision in self._decisions.decisions
-        }
+        self._distributions = {}
+        for decision in self._decisions.decisions:
+            distribution = self._optuna.distributions.CategoricalDistribution(decision.choices)
+            self._distributions[self._name_of(decision)] = distribution
+
+        if self._joint is not None:
+            self._beside = NativeDistributions(Parameters(self._joint.parameters), self._optuna)
+            self._distributions |= self._beside.distributions
 
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """See `Agent.propose`."""
@@ -142,18 +151,33 @@ class OptunaAgent(Agent):
         if self._native is not None:
             return self._native.params(architecture)
 
-        vector = self._decisions.encode(architecture)
-        return None if vector is None else self._params(vector)
+        vector = self._decisions.encode(architecture.network)
+        if vector is None:
+            return None
 
-    def _params(self, vector: Vector) -> dict[str, str]:
+        params = self._params(vector)
+        if self._joint is None:
+            return params
+
+        if not self._joint.contains(architecture):
+            return None
+
+        return {**params, **self._beside.params_of_values(architecture.configuration)}
+
+    def _name_of(self, decision: Decision) -> str:
+        """Return the name of a decision of networks among the distributions."""
+        # A parameter beside the networks may have the name of a decision.
+        return decision.name if self._joint is None else f"network {decision.name}"
+
+    def _params(self, vector: Vector) -> dict[str, Any]:
         # Choices of a cell without effect are set to the first one, so that all trials have all
         # parameters: Optuna's Gaussian process uses only parameters that every trial has.
         full = vector if self._decisions.roots else [max(choice, 0) for choice in vector]
         pairs = zip(self._decisions.decisions, full, strict=True)
-        named = {}
+        named: dict[str, Any] = {}
         for decision, number in pairs:
             if number != ABSENT:
-                named[decision.name] = decision.choices[number]
+                named[self._name_of(decision)] = decision.choices[number]
 
         return named
 
@@ -184,17 +208,24 @@ class OptunaAgent(Agent):
         if self._native is not None:
             return self._native.draw(trial)
 
-        return self._decisions.decode(self._draw(trial))
+        network = self._decisions.decode(self._draw(trial))
+        if network is None or self._joint is None:
+            return network
+
+        configuration = self._beside.draw(trial)
+        if configuration is None:
+            return None
+
+        member = join(network, configuration_of(configuration))
+        return member if self.space.contains(member) else None
 
     def _draw(self, trial: optuna.Trial) -> Vector:
         vector: list[int] = []
         for decision in self._decisions.decisions:
             if self._decisions.needed(vector) or not self._decisions.roots:
-                vector.append(
-                    decision.choices.index(
-                        trial.suggest_categorical(decision.name, decision.choices)
-                    )
-                )
+                name = self._name_of(decision)
+                suggested = trial.suggest_categorical(name, decision.choices)
+                vector.append(decision.choices.index(suggested))
             else:
                 vector.append(ABSENT)
 
@@ -221,6 +252,7 @@ class Tpe(OptunaAgent):
         cost="O(n) a decision",
         when="comparison with an installable package; conditional decisions",
     )
+    joint = True
 
     def __init__(
         self, space: Space, startup: int = 10, multivariate: bool = True, candidates: int = 24

@@ -16,17 +16,22 @@ from typing import final
 import numpy as np
 
 from archive.agents.acquisition import candidate_generators
+from archive.agents.acquisition.candidate_generators import CandidateGenerator
 from archive.agents.base import AgentInfo, History, Suggestion, check_count
 from archive.agents.bayesopt.bananas import encoding
 from archive.agents.bayesopt.gaussian_process import ranking
 from archive.agents.bayesopt.model_based import Method, ModelBased
 from archive.agents.configurations.search import ConfigurationSearch, SearchSettings
 from archive.agents.constructor_arguments import BATCH, BatchOptions, choose
+from archive.agents.joint.candidates import JointCandidates
+from archive.agents.joint.model import JointCodes, JointFeatures
 from archive.agents.surrogates import outcome_transforms
 from archive.agents.surrogates.random_forest import RandomForest
 from archive.agents.surrogates.transformed import OutcomeTransformed
 from archive.agents.transfer.pooled import PooledSources
+from archive.kernels.features.embedding import EmbeddedDistance
 from archive.spaces.base import Space
+from archive.spaces.joint import joint_space_of
 from archive.spaces.parameters import Parameters
 
 
@@ -82,6 +87,8 @@ class RandomForestSearch(ModelBased):
     )
     knows_values = True
 
+    joint = True
+
     def __init__(
         self,
         space: Space,
@@ -91,11 +98,21 @@ class RandomForestSearch(ModelBased):
     ) -> None:
         choices = choose(PRESETS, options, trees=trees)
         self._configurations = _search_of_configurations(space, options, choices)
-        forest = RandomForest(encoding(space, "default"), choices.trees)
         ranked_by, rule = ranking(choices.acquisition, choices.kappa, choices.batch_rule)
-        source = candidate_generators.get(choices.candidates, space)
+        joint = joint_space_of(space)
+        features: EmbeddedDistance
+        source: CandidateGenerator
+        if joint is None:
+            features = encoding(space, "default")
+            source = candidate_generators.get(choices.candidates, space)
+        else:
+            codes = JointCodes(joint)
+            features = JointFeatures(encoding(joint.networks, "default"), codes)
+            source = JointCandidates(space, joint, codes)
+
+        forest = RandomForest(features, choices.trees)
         surrogate = OutcomeTransformed(forest, outcome_transforms.get(choices.transform))
-        transfer = PooledSources(space, surrogate) if sources else None
+        transfer = PooledSources(space, surrogate) if sources and joint is None else None
         super().__init__(
             space, options.n_initial, Method(surrogate, ranked_by, source, rule, transfer=transfer)
         )

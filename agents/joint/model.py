@@ -11,9 +11,10 @@ configuration with a conditional parameter and one without it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, Literal, final
 
 import numpy as np
 
@@ -31,6 +32,7 @@ from archive.agents.surrogates.outcome_transforms import OutcomeTransform
 from archive.architecture.graph import Architecture
 from archive.kernels.base import Components
 from archive.kernels.covariance.joint import JointCovariance, MaternARD
+from archive.kernels.features.embedding import EmbeddedDistance
 from archive.spaces.joint import JointSpace
 
 _KEPT = 20_000
@@ -64,6 +66,49 @@ class JointCodes:
         """Return the codes of m members: (m, D) float64."""
         rows = list(map(self.encode, members))
         return np.array(rows, np.float64).reshape(len(rows), len(self.space.parameters))
+
+
+@final
+class JointFeatures(EmbeddedDistance):
+    """Features of the network, and the codes of the parameters, for trees.
+
+    A number or an ordered option is 1 plus its code, so that an absent parameter, 0, is below all
+    values. Any other option is a feature.
+
+    Args:
+        networks: Features of the networks.
+        codes: Codes of the parameters.
+    """
+
+    name: ClassVar[str] = "joint"
+    norm: ClassVar[Literal["l1", "l2"]] = "l1"
+
+    def __init__(self, networks: EmbeddedDistance, codes: JointCodes) -> None:
+        self._networks = networks
+        self._codes = codes
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """Return the components of the networks, and `parameters`."""
+        return (*self._networks.components, "parameters")
+
+    def features(self, architecture: Architecture) -> tuple[Mapping[str, float], ...]:
+        """Return the features of a member."""
+        parameters = self._codes.space.parameters
+        row = self._codes.encode(architecture).tolist()
+        values: dict[str, float] = {}
+        for name, code, options in zip(
+            parameters.names, row, parameters.option_counts, strict=True
+        ):
+            if math.isnan(code):
+                continue
+
+            if options:
+                values[f"{name}={code:.0f}"] = 1.0
+            else:
+                values[name] = 1.0 + code
+
+        return (*self._networks.features(architecture.network), values)
 
 
 @final

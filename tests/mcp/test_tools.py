@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from mcp import Client
 from mcp_types import CallToolResult
 
-from archive import kernels, spaces
+from archive import agents, kernels, space, spaces
 from archive.architecture import codec
 from archive.errors import StoreUnavailableError
 from archive.mcp import limits, server
@@ -251,6 +251,19 @@ def test_networks_are_compared_and_found_near_each_other(archive, ask, refused):
     )
     unlike = refused("nearest", network=text(0), kernel="#")
     assert unlike.endswith(f"unknown kernel '#': known: {', '.join(kernels.names())}")
+
+
+def test_a_network_is_proposed_with_the_parameters_beside_it(archive, ask, refused):
+    knobs = space.Space(lr=space.real(0, 1), flip=[True, False])
+    agents.study(archive, "joint", spaces.beside("mlp", knobs))
+    network = spaces.get("mlp").initial_pool()[0]
+    about = {"study": "joint", "motivation": "a guess", "network": codec.to_dict(network)}
+    answer = ask("propose", **about, parameters={"lr": 0.25})
+    assert answer["architecture"] == network.key and answer["new"]
+    assert answer["configuration"] == {"lr": 0.25, "flip": True}
+    assert not ask("propose", **about, parameters={"lr": 0.25})["new"]
+    assert ask("propose", **about, parameters={"lr": 0.75})["new"]
+    assert "lr must be a number from 0" in refused("propose", **about, parameters={"lr": 2})
 
 
 def test_lists_of_permitted_names_are_whole(tools):

@@ -18,6 +18,7 @@ from archive.constraints import NO_COSTS, KnownCosts
 from archive.errors import UsageError
 from archive.mcp.arguments import NetworkArgument, StudyName, network_of
 from archive.mcp.limits import WAIT_SECONDS, largest
+from archive.spaces.joint import joint_space_of
 from archive.store.properties import study_of, whole_id
 from archive.store.records import State, Study
 from archive.store.snapshots import ProposalView, read_view
@@ -65,8 +66,9 @@ def propose(
     parameters: Annotated[
         dict[str, Any] | None,
         Field(
-            description="In a space of parameters, in place of the network: values by name. Those "
-            "that are left out have their default or the middle of their range."
+            description="In a space of parameters, in place of the network: values by name. In a "
+            "space with parameters beside its networks, beside the network. Those that are left "
+            "out have their default or the middle of their range."
         ),
     ] = None,
     parent: Annotated[
@@ -103,10 +105,12 @@ def propose(
     record = archive.studies.get(study)
     _check_trainable(archive, record)
     space = enqueueing.space_of(archive, record, _known_costs(archive, record))
-    if (network is None) == (parameters is None):
+    joint = joint_space_of(space)
+    if joint is not None and network is not None:
+        proposed = joint.complete(network_of(archive, network), parameters or {})
+    elif (network is None) == (parameters is None):
         raise UsageError("a proposal has a network or parameters, one of the two")
-
-    if network is not None:
+    elif network is not None:
         proposed = network_of(archive, network)
     else:
         proposed = space.of_names(space.fill(parameters or {}))

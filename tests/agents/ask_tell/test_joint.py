@@ -14,6 +14,9 @@ from archive.agents.provenance import history_of
 from archive.agents.replay import recheck
 from archive.database.user_query import run_query
 from archive.errors import InvalidArchitectureError, StudyConflictError, UsageError
+from archive.exchange.load import load
+from tests.conftest import wipe
+from tests.support.dumped import dumped
 
 KNOBS = space.Space(
     lr=space.real(1e-4, 1e-1, log=True),
@@ -123,6 +126,22 @@ def test_a_result_is_reused_with_equal_parameters_alone(archive, study):
         states.append(proposal.state.value)
 
     assert states == ["COMPLETE", "WAITING"]
+
+
+def test_pairs_are_restored_from_a_dump(archive, connection, study, tmp_path):
+    for rate, told in ((0.01, 0.5), (0.02, 0.7)):
+        study.tell(NETWORK, told, parameters={"lr": rate, "aug": {"size": 2, "flip": True}})
+
+    file = tmp_path / "dump.jsonl.gz"
+    first = dumped(archive, file)
+    wipe(connection)
+    load(connection, file)
+    assert dumped(archive, file) == first
+    again = agents.study(archive, "joint")
+    assert again.space == study.space
+    assert again.best().hyperparameters == {"lr": 0.02, "aug_size": 2, "aug_flip": True}
+    small = "MATCH (p:Proposal) WHERE p.parameter_lr < 0.015 RETURN count(p)"
+    assert count(archive, small) == 1
 
 
 def test_parameters_grow_beside_networks(archive, study):

@@ -28,6 +28,8 @@ AGENTS = {
     "regularized-evolution": {},
     "hill-climbing": {},
     "local-search": {},
+    "random-forest": {"trees": 5},
+    "tpe": {},
 }
 
 
