@@ -15,7 +15,7 @@ from archive.errors import UsageError
 from archive.searches.events import SearchEnded
 from archive.searches.prospects import SearchGain, StopRule, prospects
 from archive.spaces.parameters import Parameters
-from archive.store.records import Objective, Result
+from archive.store.records import Evaluation, Objective, Result
 from tests.support.commands import serving, table
 from tests.support.stores import cells, study, suggest
 
@@ -123,3 +123,27 @@ def test_gains_from_rung_to_rung_and_projections(archive):
     assert step.mean == pytest.approx(0.315)
     assert step.low < step.mean < step.high
     assert report.searching is None and "whole trainings of 10 different networks" in report.reason
+
+
+def test_paused_trainings_are_projected_to_full_length():
+    searched = study(objective="accuracy")
+    trainings = []
+    for at, network in enumerate(cells(6)):
+        partial = at < 3
+        curve = [0.5 + 0.05 * at, 0.6 + 0.05 * at]
+        if not partial:
+            curve += [0.7 + 0.05 * at, 0.75 + 0.05 * at]
+
+        trainings.append(
+            Evaluation(
+                f"study#{at}", "study", at, "digits", "digits/1", network, curve[-1],
+                curve={"accuracy": curve}, epochs=len(curve), partial=partial,
+            )
+        )  # fmt: skip
+
+    paused = estimates.paused_trainings(trainings, searched)
+    assert [training.evaluation for training in paused] == ["study#2", "study#1", "study#0"]
+    for training in paused:
+        assert training.epochs == 2
+        assert training.score < training.expected < 1.0
+        assert training.std > 0.0
