@@ -28,6 +28,8 @@ EVERY = 10
 """Evaluations between two regrets of a curve."""
 
 Curve = dict[int, float]
+Curves = dict[tuple[str, int], Curve]
+"""Curves by problem and seed."""
 
 
 @click.command(short_help="Compare agents on spaces of parameters beside other optimisers.")
@@ -136,15 +138,16 @@ def _judge(space: Any, configurations: Sequence[Mapping[str, Any]], scores: Sequ
 def print_summary(rows: Sequence[Mapping[str, Any]], first: str) -> None:
     """Print mean regrets with standard errors, and paired differences from the first agent.
 
-    Then, for each other agent, how many times fewer evaluations the first one needs to the mean
-    regret of the other at the end.
+    A family is all problems of a kind with or without noise; its regrets are divided by the mean
+    regret of `random` after 20 evaluations of the same problem. At the end of a line is how many
+    times fewer evaluations the first agent needs to the mean regret of the other at the end.
     """
     for kind in ("regrets", "judged"):
-        curves: dict[tuple[str, str], dict[int, Curve]] = {}
+        curves: dict[tuple[str, str], Curves] = {}
         for row in rows:
             if row[kind]:
                 key = (str(row["problem"]), str(row["agent"]))
-                curves.setdefault(key, {})[int(row["seed"])] = row[kind]
+                curves.setdefault(key, {})[row["problem"], int(row["seed"])] = row[kind]
 
         if curves:
             click.echo(f"\n{kind}: mean +- standard error (paired difference from {first})")
@@ -153,15 +156,38 @@ def print_summary(rows: Sequence[Mapping[str, Any]], first: str) -> None:
             if (name, first) in curves:
                 click.echo(_summarise(name, agent, curves[name, agent], curves[name, first]))
 
+        families = _families(curves)
+        for name, agent in sorted(families):
+            if (name, first) in families:
+                click.echo(_summarise(name, agent, families[name, agent], families[name, first]))
 
-def _summarise(name: str, agent: str, curves: dict[int, Curve], own: dict[int, Curve]) -> str:
-    seeds = sorted(set(curves) & set(own))
+
+def _families(curves: Mapping[tuple[str, str], Curves]) -> dict[tuple[str, str], Curves]:
+    """Return the curves of families of problems, in units of random search on each problem."""
+    families: dict[tuple[str, str], Curves] = {}
+    for (name, agent), by_seed in curves.items():
+        reference = curves.get((name, "random"), {})
+        usual = [curve[POINTS[0]] for curve in reference.values() if POINTS[0] in curve]
+        if not usual or not np.mean(usual):
+            continue
+
+        kind, _, rest = name.partition(":")
+        _, plus, form = rest.partition("+")
+        family = families.setdefault((f"all {kind}{plus}{form}", agent), {})
+        for key, curve in by_seed.items():
+            family[key] = {count: regret / np.mean(usual) for count, regret in curve.items()}
+
+    return families
+
+
+def _summarise(name: str, agent: str, curves: Curves, own: Curves) -> str:
+    searches = sorted(set(curves) & set(own))
     cells = []
     for point in POINTS:
         pairs = []
-        for seed in seeds:
-            if point in curves[seed] and point in own[seed]:
-                pairs.append((curves[seed][point], own[seed][point]))
+        for search in searches:
+            if point in curves[search] and point in own[search]:
+                pairs.append((curves[search][point], own[search][point]))
 
         if pairs:
             regrets, others = np.array(pairs).T
@@ -169,17 +195,18 @@ def _summarise(name: str, agent: str, curves: dict[int, Curve], own: dict[int, C
             difference, spread = _mean_and_error(regrets - others)
             cells.append(f"{mean:.3g} +- {error:.2g} ({difference:+.2g} +- {spread:.2g})")
 
-    speedup = ""
-    if seeds:
-        ends = [max(curves[seed]) for seed in seeds]
-        end = min(ends)
-        reached = np.mean([curves[seed][end] for seed in seeds])
-        for count in sorted(own[seeds[0]]):
-            if np.mean([own[seed][count] for seed in seeds]) <= reached:
-                speedup = f"x{end / count:.1f}"
-                break
+    line = f"{name:26} {agent:12} {len(searches):2}  " + "  ".join(cells)
+    return f"{line}  {_speedup(searches, curves, own)}" if searches else line
 
-    return f"{name:26} {agent:12} {len(seeds):2}  " + "  ".join(cells) + f"  {speedup}"
+
+def _speedup(searches: Sequence[tuple[str, int]], curves: Curves, own: Curves) -> str:
+    end = min(max(curves[search]) for search in searches)
+    reached = np.mean([curves[search][end] for search in searches])
+    for count in range(EVERY, end + 1, EVERY):
+        if np.mean([own[search][count] for search in searches]) <= reached:
+            return f"x{end / count:.1f}"
+
+    return "not reached"
 
 
 def _mean_and_error(values: Any) -> tuple[float, float]:
