@@ -9,7 +9,7 @@
 Candidates are ranked by log EI(x) + b / n log pi(x): the prior's weight falls with the number of
 evaluations (Hvarfner et al., piBO, 2022). The prior of a number is a normal density mixed with a
 uniform one, so that a wrong prior changes no rank by more than b / n log(1 / `DOUBT`) for each
-parameter, and costs a few evaluations.
+parameter. The weight is 0 where scores fall with the prior's density (`search`).
 """
 
 from __future__ import annotations

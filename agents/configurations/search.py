@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.stats import rankdata
 
 from archive.agents.acquisition.functions import Acquisition, UpperConfidenceBound
 from archive.agents.base import History, Observation, Suggestion
@@ -200,6 +201,7 @@ class ConfigurationSearch:
         starts = np.vstack([coded.codes[order], *(source.best()[:_STARTS] for source in sources)])
         taken = {*coded.taken, *row_keys(self._rows(before))}
         keys = {*history.known, *_keys(before)}
+        weight = self._weigh_prior(coded)
         suggestions: list[Suggestion] = []
         while len(suggestions) < count:
             is_greedy = len(suggestions) < greedy
@@ -211,7 +213,7 @@ class ConfigurationSearch:
                 branch = self._draw_branch(rng)
                 ranked_by = _beside_branch(mixture, coded, branch)
 
-            rank = self._ranking(ranked_by, acquisition, len(coded.scores), rng, branch)
+            rank = self._ranking(ranked_by, acquisition, weight, rng, branch)
             codes, ranks = self._candidates.search(rank, starts, taken, _CHECKED, rng)
             suggestion = None
             value = None
@@ -235,6 +237,22 @@ class ConfigurationSearch:
 
         return suggestions
 
+    def _weigh_prior(self, coded: CodedHistory) -> float:
+        """Return the weight b / n of the prior, 0 where the results contradict it.
+
+        They do where the scores fall with the prior's density: their rank correlation is negative.
+        """
+        if not self._candidates.has_prior:
+            return 0.0
+
+        densities = self._candidates.log_prior(coded.codes)
+        if np.ptp(densities) > 0.0 and np.ptp(coded.scores) > 0.0:
+            ranks = [rankdata(densities), rankdata(coded.scores)]
+            if np.corrcoef(ranks)[0, 1] < 0.0:
+                return 0.0
+
+        return PRIOR_WEIGHT / len(coded.scores)
+
     def _draw_branch(self, rng: np.random.Generator) -> bytes:
         """Return the branch of a random configuration."""
         return branches(self._candidates.sample(1, rng))[0]
@@ -243,7 +261,7 @@ class ConfigurationSearch:
         self,
         mixture: CodeMixture,
         acquisition: Acquisition,
-        n: int,
+        weight: float,
         rng: np.random.Generator,
         branch: bytes | None,
     ) -> Callable[[Array], Array]:
@@ -251,8 +269,8 @@ class ConfigurationSearch:
 
         def rank(codes: Array) -> Array:
             ranks = acquisition.rank(mixture.posterior(codes), rng)
-            if self._candidates.has_prior and acquisition.logarithmic:
-                ranks = ranks + PRIOR_WEIGHT / n * self._candidates.log_prior(codes)
+            if weight and acquisition.logarithmic:
+                ranks = ranks + weight * self._candidates.log_prior(codes)
 
             if branch is not None:
                 inside = np.array([row == branch for row in branches(codes)], np.bool_)

@@ -126,6 +126,26 @@ def test_a_wrong_prior_changes_ranks_by_a_bounded_amount(confidence):
     assert (np.diff(logs[codes[:, 0] < 0.9]) > 0.0).all()
 
 
+def test_a_prior_that_results_contradict_is_dropped():
+    plain = spaces.get("parameters", parameters=numbers())
+    searched = spaces.get("parameters", parameters=with_prior("medium"))
+    for sign, equal in ((-1.0, True), (1.0, False)):
+        proposed = []
+        for owner in (plain, searched):
+            observations = []
+            for index, (x, y) in enumerate(np.random.default_rng(0).random((12, 2)).tolist()):
+                network = owner.of_names({"x": x, "y": y})
+                score = sign * (x + y)
+                observations.append(Observation(network, score=score, id=str(index)))
+
+            agent = agents.get("portfolio", owner, patience=0)
+            (suggestion,) = propose(agent, History(tuple(observations)), 1)
+            proposed.append(suggestion.acquisition)
+
+        # Without a weight the rank is the acquisition itself: no more than a search can find.
+        assert (abs(proposed[0] - proposed[1]) < 0.05 * proposed[0]) == equal
+
+
 def test_a_wrong_prior_costs_few_evaluations():
     searched = spaces.get("parameters", parameters=with_prior("high"))
     agent = agents.get("portfolio", searched)
