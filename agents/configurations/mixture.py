@@ -99,7 +99,7 @@ class CodeMixture:
             if isinstance(model, SourcedProcess):
                 slopes = np.clip(model.slopes, -1.0, 1.0)
 
-        by_study = {}
+        by_study: dict[str, float] = {}
         for source, slope in zip(sources, slopes.tolist(), strict=True):
             by_study |= dict.fromkeys(source.studies, slope)
 

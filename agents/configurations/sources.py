@@ -117,8 +117,8 @@ class SourceReader:
         if len(rows) < LEAST or len(set(scores)) == 1:
             return None
 
-        values = np.array(scores, np.float64)
-        standardised = self.transform.learn(values).standardise(values)
+        targets = np.array(scores, np.float64)
+        standardised = self.transform.learn(targets).standardise(targets)
         codes = self.space.parameters.encode(rows)
         data = process.without_replicates(codes, standardised)
         if len(data.values) < LEAST:

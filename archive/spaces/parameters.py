@@ -138,9 +138,17 @@ class Parameters(Space):
 
         Raises:
             UnknownNameError: A name is no parameter.
-            UsageError: A value is outside the domain of its parameter.
+            UsageError: A value is outside the domain of its parameter, or its parameter does not
+                exist beside the others.
         """
-        return self.parameters.complete(self.parameters.flat(names))
+        values = self.parameters.flat(names)
+        completed = self.parameters.complete(values)
+        for name in values:
+            if name not in completed:
+                conditions = [condition.text for condition in self.parameters[name].conditions]
+                raise UsageError(f"{name} exists only where {' and '.join(conditions)}")
+
+        return completed
 
     def adopt(self, architecture: Architecture) -> Architecture | None:
         """See `Space.adopt`: completed by defaults, and None outside a part of the space."""

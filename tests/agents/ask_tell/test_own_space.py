@@ -149,3 +149,21 @@ def test_a_part_of_a_space_is_searched(archive):
     agent = get("evolution", part)
     assert part.parameters.fixed["width"] == 64
     assert agent.space == part
+
+
+def test_a_value_that_cannot_exist_is_not_dropped(archive):
+    search = space.Space(
+        depth=space.integer(0, 3),
+        drop=space.real(0, 0.5, when="depth >= 2"),
+        stage=space.repeat({"op": ["a", "b"]}, "depth"),
+    )
+    study = agents.study(archive, "conditional", search)
+    with pytest.raises(UsageError, match=r"drop exists only where depth >= 2"):
+        study.enqueue(depth=1, drop=0.3)
+
+    with pytest.raises(UsageError, match=r"stage_2_op exists only where depth >= 2"):
+        study.enqueue(depth=1, stage=[{"op": "b"}, {"op": "b"}])
+
+    study.enqueue(depth=2, stage=[{"op": "b"}, {"op": "a"}])
+    (trial,) = study.ask("random")
+    assert trial.parameters["stage"] == [{"op": "b"}, {"op": "a"}]
