@@ -97,7 +97,7 @@ def run(agent: str, name: str, seed: int, queries: int, folder: Path) -> dict[st
     from tests.benchmarks.parameters.problems import problem
 
     task = problem(name, folder)
-    optimiser = make(agent, task.space, seed, noisy=task.noisy)
+    optimiser = make(agent, task.space, seed, noisy=task.noisy, queries=queries)
     noise = np.random.default_rng([seed, 7])
     configurations = []
     scores = []
