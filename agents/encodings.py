@@ -63,7 +63,7 @@ def decisions_of(space: Space, agent: str) -> Decisions:
     if decisions is None and space.name == PARAMETERS.name:
         raise UsageError(
             f"agent {agent} does not search parameters of more than 64 values: portfolio, "
-            "random-forest, arc, tpe, gp-optuna, evolution and random do"
+            "random-forest, arc, tpe, gp-optuna, smac, evolution and random do"
         )
 
     if decisions is None:

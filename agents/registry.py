@@ -71,6 +71,7 @@ registry = Registry(
         "random-forest": "archive.agents.bayesopt.random_forest:RandomForestSearch",
         "regularized-evolution": "archive.agents.baselines.regularized_evolution:RegularizedEvolution",
         "reinforce": "archive.agents.baselines.reinforce:Reinforce",
+        "smac": "archive.agents.baselines.smac_search:Smac",
         "source-best": "archive.agents.baselines.source_best:SourceBest",
         "tpe": "archive.agents.baselines.optuna_samplers:Tpe",
         "treebo": "archive.agents.baselines.treebo:TreeBO",

@@ -9,15 +9,8 @@
 
 A parameter with one value is no hyperparameter.
 
-ConfigSpace's conditions compare a hyperparameter with constants. A condition is evaluated for all
-values that it reads, or along the scale of the one number that it reads:
-
-| where it holds                    | condition in ConfigSpace                               |
-|-----------------------------------|--------------------------------------------------------|
-| a product of sets of values       | `InCondition` for each set                             |
-| all but such a product            | `OrConjunction` of them                                |
-| between thresholds of a number    | `GreaterThanCondition`, `LessThanCondition`            |
-| elsewhere                         | none: the hyperparameter is active too often, unused   |
+A condition is evaluated for all values that it reads, or along the scale of the one number that it
+reads (`configspace_conditions`).
 
 A constraint that refuses a product of sets is a forbidden clause. Other constraints are left to
 `NativeParameters.allows`. More than one clause for a constraint would make ConfigSpace draw samples
@@ -27,51 +20,82 @@ by the square of their number.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, final
 
 import ConfigSpace
 import numpy as np
-from ConfigSpace.hyperparameters import Hyperparameter
 from ConfigSpace.util import deactivate_inactive_hyperparameters
-from numpy.typing import NDArray
 
+from archive.agents.baselines.configspace_conditions import (
+    AnyHyperparameter,
+    Booleans,
+    conditions_between,
+    conditions_of_table,
+    conjunction,
+    product_sets,
+    take_values,
+    values_of,
+)
 from archive.architecture.graph import Architecture
+from archive.errors import InvalidArchitectureError
 from archive.parameters.domains import Choice, Domain
 from archive.parameters.expressions import Expression
 from archive.parameters.leaves import Configuration, Parameter
-from archive.parameters.parameter_space import ParameterSpace
 from archive.parameters.ranges import Integer, Real
 from archive.spaces.decisions import ABSENT, Decisions
+from archive.spaces.parameters import Parameters
 
-AnyHyperparameter = Hyperparameter[Any, Any]
-Booleans = NDArray[np.bool_]
 Natives = dict[str, Any]
 """Values of hyperparameters by name."""
 
 MOST_CASES = 4096
 """Most combinations of values for which a condition or a constraint is evaluated."""
 
-_STEPS = 512
-"""Places on a number's scale where a condition is evaluated before its thresholds are bisected."""
 
-
-class NativeParameters:
-    """A space of parameters as a `ConfigurationSpace`, and its configurations.
-
-    Args:
-        space: The space.
+class NativeSpace(ABC):
+    """A space as a `ConfigurationSpace`.
 
     Attributes:
         configspace: The hyperparameters, conditions and forbidden clauses.
+    """
+
+    configspace: ConfigSpace.ConfigurationSpace
+
+    @abstractmethod
+    def encode_network(self, architecture: Architecture) -> ConfigSpace.Configuration | None:
+        """Return the native form of a network; None if it has none."""
+
+    @abstractmethod
+    def decode_network(self, configuration: ConfigSpace.Configuration) -> Architecture | None:
+        """Return the network of a native configuration; None if it is no member of the space."""
+
+    @abstractmethod
+    def allows(self, configuration: ConfigSpace.Configuration) -> bool:
+        """Return whether a local search may visit a native configuration."""
+
+
+@final
+class NativeParameters(NativeSpace):
+    """A space of parameters as a `ConfigurationSpace`, and its configurations.
+
+    Args:
+        networks: The space.
+
+    Attributes:
+        configspace: The hyperparameters, conditions and forbidden clauses.
+        space: The parameters.
         constraints: Constraints that ConfigSpace cannot express.
     """
 
-    def __init__(self, space: ParameterSpace) -> None:
+    def __init__(self, networks: Parameters) -> None:
         """Translate the parameters, then their conditions and the constraints."""
-        self.space = space
+        self.networks = networks
+        self.space = networks.parameters
         self.configspace = ConfigSpace.ConfigurationSpace()
+        space = self.space
         # ConfigSpace refuses a default configuration that a clause forbids.
         default = space.complete({})
         if not space.allows(default):
@@ -114,8 +138,20 @@ class NativeParameters:
 
         return self.space.complete(values)
 
+    def encode_network(self, architecture: Architecture) -> ConfigSpace.Configuration | None:
+        """See `NativeSpace.encode_network`."""
+        try:
+            return self.encode(self.networks.named(architecture))
+        except InvalidArchitectureError:
+            return None
+
+    def decode_network(self, configuration: ConfigSpace.Configuration) -> Architecture | None:
+        """See `NativeSpace.decode_network`."""
+        values = self.decode(configuration)
+        return self.networks.network_of(values) if self.space.allows(values) else None
+
     def allows(self, configuration: ConfigSpace.Configuration) -> bool:
-        """Return whether a native configuration meets the constraints ConfigSpace lacks."""
+        """See `NativeSpace.allows`: only constraints that ConfigSpace lacks are evaluated."""
         if not self.constraints:
             return True
 
@@ -129,7 +165,7 @@ class NativeParameters:
             conditions += self._conditions(child, condition)
 
         if conditions:
-            self.configspace.add(_conjunction(ConfigSpace.AndConjunction, conditions))
+            self.configspace.add(conjunction(ConfigSpace.AndConjunction, conditions))
 
     def _conditions(self, child: AnyHyperparameter, condition: Expression) -> list[Any]:
         """Return conditions that hold together where one does; none if there are no such."""
@@ -139,7 +175,7 @@ class NativeParameters:
 
         if len(parents) == 1 and _count(parents) > MOST_CASES:
             holds = self._test(condition, condition.holds)
-            return _between_thresholds(child, self.configspace[parents[0].name], holds)
+            return conditions_between(child, self.configspace[parents[0].name], holds)
 
         table = self._table(condition, parents, condition.holds)
         if table is None:
@@ -147,23 +183,23 @@ class NativeParameters:
 
         hyperparameters = [self.configspace[parent.name] for parent in parents]
         exist = not any(parent.conditions for parent in parents)
-        return _conditions_of_table(child, hyperparameters, table, complement=exist)
+        return conditions_of_table(child, hyperparameters, table, complement=exist)
 
     def _clause(self, constraint: Expression) -> Any:
         """Return the forbidden clause of a constraint; None if there is no such."""
         parents = self._searched(constraint)
         table = self._table(constraint, parents, constraint.forbids) if parents else None
-        sets = None if table is None else _product_sets(table)
+        sets = None if table is None else product_sets(table)
         if parents is None or sets is None:
             return None
 
         clauses = []
         for parent, positions in zip(parents, sets, strict=True):
             hyperparameter = self.configspace[parent.name]
-            values = _take(_values(hyperparameter), positions)
+            values = take_values(values_of(hyperparameter), positions)
             clauses.append(ConfigSpace.ForbiddenInClause(hyperparameter, values))
 
-        return _conjunction(ConfigSpace.ForbiddenAndConjunction, clauses)
+        return conjunction(ConfigSpace.ForbiddenAndConjunction, clauses)
 
     def _searched(self, expression: Expression) -> list[Parameter] | None:
         """Return the hyperparameters that an expression reads.
@@ -207,12 +243,13 @@ class NativeParameters:
             return None
 
         holds = self._test(expression, test)
-        values = [_values(self.configspace[parent.name]) for parent in parents]
+        values = [values_of(self.configspace[parent.name]) for parent in parents]
         truths = [holds(*case) for case in product(*values)]
         return np.array(truths, np.bool_).reshape([len(options) for options in values])
 
 
-class NativeDecisions:
+@final
+class NativeDecisions(NativeSpace):
     """Named decisions of a space as a `ConfigurationSpace`, and its networks.
 
     A decision exists by the root decisions and by the one before it. Decisions of spaces without
@@ -232,8 +269,8 @@ class NativeDecisions:
         for position in range(len(decisions.decisions)):
             self._add(position)
 
-    def encode(self, architecture: Architecture) -> ConfigSpace.Configuration | None:
-        """Return the native form of a network; None if it has no decisions."""
+    def encode_network(self, architecture: Architecture) -> ConfigSpace.Configuration | None:
+        """See `NativeSpace.encode_network`: a network without decisions has none."""
         vector = self.decisions.encode(architecture)
         if vector is None:
             return None
@@ -245,8 +282,8 @@ class NativeDecisions:
 
         return deactivate_inactive_hyperparameters(natives, self.configspace)
 
-    def decode(self, configuration: ConfigSpace.Configuration) -> Architecture | None:
-        """Return the network of a native configuration; None if it is no member of the space."""
+    def decode_network(self, configuration: ConfigSpace.Configuration) -> Architecture | None:
+        """See `NativeSpace.decode_network`."""
         vector: list[int] = []
         for decision in self.decisions.decisions:
             if self.decisions.roots and not self.decisions.needed(vector):
@@ -259,7 +296,7 @@ class NativeDecisions:
         return self.decisions.decode(tuple(vector))
 
     def allows(self, configuration: ConfigSpace.Configuration) -> bool:
-        """Return true: whether a network is a member is known when it is built."""
+        """See `NativeSpace.allows`: true, as a local search would build thousands of networks."""
         del configuration
         return True
 
@@ -280,9 +317,9 @@ class NativeDecisions:
         self.configspace.add(child)
         names = [self.decisions.decisions[parent].name for parent in parents]
         hyperparameters = [self.configspace[name] for name in names]
-        conditions = _conditions_of_table(child, hyperparameters, table, complement=False)
+        conditions = conditions_of_table(child, hyperparameters, table, complement=False)
         if conditions:
-            self.configspace.add(_conjunction(ConfigSpace.AndConjunction, conditions))
+            self.configspace.add(conjunction(ConfigSpace.AndConjunction, conditions))
 
     def _parents(self, position: int) -> list[int]:
         """Return the positions of the decisions by which another one exists."""
@@ -369,125 +406,5 @@ def _position_step(domain: Integer | Real) -> float | None:
     return domain.step
 
 
-def _values(hyperparameter: AnyHyperparameter) -> Sequence[int]:
-    """Return the native values of a hyperparameter with few of them."""
-    if isinstance(hyperparameter, ConfigSpace.UniformIntegerHyperparameter):
-        return range(hyperparameter.lower, hyperparameter.upper + 1)
-
-    return range(int(hyperparameter.size))
-
-
-def _take(values: Sequence[int], positions: NDArray[np.int64]) -> list[int]:
-    return [values[position] for position in positions.tolist()]
-
-
 def _count(parents: Sequence[Parameter]) -> float:
     return math.prod(parent.domain.size for parent in parents)
-
-
-def _product_sets(table: Booleans) -> list[NDArray[np.int64]] | None:
-    """Return the sets of positions whose product is where a table is true; None if none is."""
-    if not table.any():
-        return None
-
-    sets = []
-    for axis in range(table.ndim):
-        others = tuple(other for other in range(table.ndim) if other != axis)
-        sets.append(np.flatnonzero(table.any(axis=others)))
-
-    return sets if table[np.ix_(*sets)].all() else None
-
-
-def _conditions_of_table(
-    child: AnyHyperparameter,
-    parents: Sequence[AnyHyperparameter],
-    table: Booleans,
-    *,
-    complement: bool,
-) -> list[Any]:
-    """Return conditions that hold together where a table is true; none if there are no such.
-
-    Args:
-        child: The hyperparameter that is conditional.
-        parents: The hyperparameters of the axes.
-        table: Whether the child exists.
-        complement: Whether `OrConjunction` may be used: all parents must always exist.
-    """
-    if table.all():
-        return []
-
-    sets = _product_sets(table)
-    if sets is not None:
-        return _in_conditions(child, parents, sets)
-
-    outside = _product_sets(~table) if complement else None
-    if outside is None:
-        return []
-
-    inside = []
-    for parent, positions in zip(parents, outside, strict=True):
-        inside.append(np.setdiff1d(np.arange(len(_values(parent))), positions))
-
-    conditions = _in_conditions(child, parents, inside)
-    return [_conjunction(ConfigSpace.OrConjunction, conditions)]
-
-
-def _in_conditions(
-    child: AnyHyperparameter,
-    parents: Sequence[AnyHyperparameter],
-    sets: Sequence[NDArray[np.int64]],
-) -> list[Any]:
-    """Return the conditions that parents have values of sets; a set without effect has none."""
-    conditions: list[Any] = []
-    for parent, positions in zip(parents, sets, strict=True):
-        values = _values(parent)
-        if 0 < len(positions) < len(values):
-            conditions.append(ConfigSpace.InCondition(child, parent, _take(values, positions)))
-
-    return conditions
-
-
-def _conjunction(kind: Callable[..., Any], parts: Sequence[Any]) -> Any:
-    return parts[0] if len(parts) == 1 else kind(*parts)
-
-
-def _between_thresholds(
-    child: AnyHyperparameter, parent: AnyHyperparameter, holds: Callable[[Any], bool]
-) -> list[Any]:
-    """Return the conditions of a child that exists in one interval of a number."""
-    vectors = np.linspace(0.0, 1.0, _STEPS + 1)
-    places = [parent.to_value(float(vector)) for vector in vectors]
-    truths = [holds(place) for place in places]
-    changes = [step for step in range(_STEPS) if truths[step] != truths[step + 1]]
-    rising = [step for step in changes if truths[step + 1]]
-    falling = [step for step in changes if truths[step]]
-    if not changes or len(rising) > 1 or len(falling) > 1:
-        return []
-
-    if rising and falling and falling[0] < rising[0]:
-        return []
-
-    conditions: list[Any] = []
-    for step in rising:
-        last, _ = _bisect(places[step], places[step + 1], holds)
-        conditions.append(ConfigSpace.GreaterThanCondition(child, parent, last))
-
-    for step in falling:
-        _, first = _bisect(places[step], places[step + 1], holds)
-        conditions.append(ConfigSpace.LessThanCondition(child, parent, first))
-
-    return conditions
-
-
-def _bisect(low: Any, high: Any, holds: Callable[[Any], bool]) -> tuple[Any, Any]:
-    """Return neighbouring numbers between which a condition changes as it does from low to high."""
-    before = holds(low)
-    while True:
-        middle = (low + high) // 2 if isinstance(low, int) else (low + high) / 2.0
-        if middle in (low, high):
-            return low, high
-
-        if holds(middle) == before:
-            low = middle
-        else:
-            high = middle

@@ -8,6 +8,7 @@ import pytest
 from archive import agents, spaces
 from archive.agents.base import History
 from tests.agents.test_contract import CHEAP, ONLY_ON, VARIANTS
+from tests.support import installed_agents
 from tests.support.histories import observed
 
 SET = spaces.get("choices", decisions={at: ["0", "1", "2"] for at in "vwxyz"}, form="set")
@@ -27,7 +28,7 @@ def suggested(kind, space, n):
 
 
 @pytest.mark.usefixtures("few_candidates")
-@pytest.mark.parametrize("kind", sorted({*agents.names()} - VARIANTS - {*ONLY_ON} - {*LEARN}))
+@pytest.mark.parametrize("kind", sorted({*installed_agents()} - VARIANTS - {*ONLY_ON} - {*LEARN}))
 def test_every_agent_searches_a_set(kind):
     history, suggestions = suggested(kind, SET, 2)
     keys = {one.architecture.functional_key for one in suggestions}

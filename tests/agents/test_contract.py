@@ -19,6 +19,7 @@ from archive.agents.bayesopt.gaussian_process import Baseline
 from archive.agents.registry import registry
 from archive.errors import UnknownNameError, UsageError
 from archive.store.records import Objective, Study
+from tests.support import installed_agents
 from tests.support.histories import Chains, grown, observed, with_goals
 
 # The baselines differ in their kernels alone, which have a separate contract: two of them represent
@@ -38,7 +39,7 @@ def parameter(kind):
     return pytest.param(kind, marks=pytest.mark.variant) if variant else kind
 
 
-@pytest.fixture(params=list(map(parameter, agents.names())))
+@pytest.fixture(params=list(map(parameter, installed_agents())))
 def kind(request):
     return request.param
 
@@ -57,6 +58,7 @@ CHEAP = {
     "nasbot": {"samples": 2},
     "random-forest": {"trees": 3},
     "portfolio": {"members": ["subtrees"], "candidates": "mutations"},
+    "smac": {"challengers": 20, "trees": 2},
     "treebo": {"climbs": 1},
 }
 

@@ -14,7 +14,7 @@ from archive.agents.bayesopt.portfolio_members import defaults
 from archive.architecture.genotypes.codec import from_genotype
 from archive.spaces.darts.published import PUBLISHED
 from tests.agents.test_contract import CHEAP, ONLY_ON, VARIANTS, check, made, propose
-from tests.support import examples
+from tests.support import examples, installed_agents
 from tests.support.histories import grown, observed
 from tests.support.networks.genotypes import genotypes
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("few_candidates")
 
 DARTS = spaces.get("darts")
 # The variants share all code but their kernels, whose contract runs on this space.
-KINDS = [kind for kind in agents.names() if kind not in ONLY_ON and kind not in VARIANTS]
+KINDS = [kind for kind in installed_agents() if kind not in ONLY_ON and kind not in VARIANTS]
 FAST = (
     "bfs",
     "evolution",

@@ -156,8 +156,8 @@ def helps(command, words):
 helps(archive, [])
 """
 EXTRAS = (
-    "accelerate lightning matplotlib mcp mlflow onnx onnxscript optuna pandas py2neo "
-    "pytorch_lightning ray resvg_py starlette tensorboard timm transformers uvicorn wandb yaml"
+    "ConfigSpace accelerate lightning matplotlib mcp mlflow onnx onnxscript optuna pandas py2neo "
+    "pytorch_lightning ray resvg_py smac starlette tensorboard timm transformers uvicorn wandb yaml"
 )
 
 
@@ -170,4 +170,5 @@ def test_without_the_extras_agents_and_commands_load_or_name_their_extra() -> No
     for name in ("tpe", "gp-optuna"):
         assert "pip install 'nas-archive[bench]'" in refused.pop(name)
 
+    assert "pip install 'nas-archive[smac]'" in refused.pop("smac")
     assert all("space" in message for message in refused.values()), refused

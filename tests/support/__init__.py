@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gzip
+import importlib.util
 import json
 import os
 import time
@@ -13,6 +14,8 @@ from typing import Any
 
 import hypothesis
 import pytest
+
+from archive import agents
 
 ROOT = Path(__file__).resolve().parents[2]
 WHOLE = os.environ.get("ARCHIVE_TEST_WHOLE") == "1"
@@ -29,6 +32,16 @@ def java_only() -> dict[str, str]:
 def whole(*parameters: Any) -> Any:
     """Parameters of a test that run with the whole matrix only."""
     return pytest.param(*parameters, marks=pytest.mark.whole)
+
+
+def installed_agents() -> list[str]:
+    """The names of the agents whose package is installed: SMAC3 is in no environment of the tests
+    unless somebody adds it."""
+    names = list(agents.names())
+    if importlib.util.find_spec("smac") is None:
+        names.remove("smac")
+
+    return names
 
 
 def data_dir() -> Path:

@@ -10,6 +10,7 @@ from archive.agents import registry
 from archive.agents.base import History, Pending
 from archive.errors import UsageError
 from tests.agents.configurations.test_search import SPACES, keys, observed
+from tests.support import installed_agents
 
 AGENTS = {
     "portfolio": {},
@@ -17,9 +18,13 @@ AGENTS = {
     "arc": {"samples": 2, "burn_in": 2},
     "tpe": {},
     "gp-optuna": {"startup": 12},
+    "smac": {"challengers": 20},
     "evolution": {},
     "random": {},
 }
+
+
+KINDS = sorted({*AGENTS} & {*installed_agents()})
 
 
 @pytest.fixture(params=SPACES.values(), ids=SPACES)
@@ -27,7 +32,7 @@ def searched(request):
     return spaces.get("parameters", parameters=request.param())
 
 
-@pytest.mark.parametrize("kind", AGENTS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_suggestions_are_new_members_and_depend_on_the_seed_alone(kind, searched):
     history = observed(searched, 13)
     first, *rest = history.observations
@@ -45,7 +50,7 @@ def test_suggestions_are_new_members_and_depend_on_the_seed_alone(kind, searched
         searched.validate(suggestion.architecture)
 
 
-@pytest.mark.parametrize("kind", AGENTS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_an_empty_history_has_suggestions(kind, searched):
     agent = agents.get(kind, searched, **AGENTS[kind])
     suggestions = agent.propose(History(), 12, np.random.default_rng(0))

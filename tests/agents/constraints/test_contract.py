@@ -15,6 +15,7 @@ from archive.constraints import parse
 from archive.errors import InvalidArchitectureError
 from archive.spaces.constrained import constrain
 from tests.agents.test_contract import CHEAP, ONLY_ON, VARIANTS
+from tests.support import installed_agents
 from tests.support.histories import Chains, observed, units
 
 pytestmark = pytest.mark.usefixtures("few_candidates")
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("few_candidates")
 KNOWN = parse("units<=24")
 MEASURED = parse("latency_ms<3")
 # The baselines of VARIANTS differ in their kernels alone.
-KINDS = [kind for kind in agents.names() if kind not in VARIANTS]
+KINDS = [kind for kind in installed_agents() if kind not in VARIANTS]
 
 
 def told(networks, latencies):

@@ -248,7 +248,7 @@ class SmacPeer(Optimiser):
         from archive.agents.baselines.configspace_translation import NativeParameters
 
         warnings.simplefilter("ignore")
-        self.native = NativeParameters(space)
+        self.native = NativeParameters(spaces.get("parameters", parameters=space))
         # SMAC3 writes its history into a folder.
         self.folder = tempfile.TemporaryDirectory()
         scenario = Scenario(
