@@ -34,7 +34,7 @@ from archive.agents.proxies.study_scores import proxies_of
 from archive.agents.rungs import as_of
 from archive.agents.transfer.source_tasks import split
 from archive.architecture.graph import Architecture
-from archive.architecture.parameter_operations import BESIDE
+from archive.architecture.layer import BESIDE
 from archive.constraints import NO_COSTS, KnownCosts
 from archive.errors import UsageError
 from archive.queries.proposals import AGENT

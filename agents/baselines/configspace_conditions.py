@@ -11,14 +11,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import ConfigSpace
 import numpy as np
 from ConfigSpace.hyperparameters import Hyperparameter
 from numpy.typing import NDArray
 
-AnyHyperparameter = Hyperparameter[Any, Any]
+AnyHyperparameter: TypeAlias = Hyperparameter[Any, Any]
 Booleans = NDArray[np.bool_]
 
 _STEPS = 512

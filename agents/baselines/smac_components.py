@@ -173,4 +173,5 @@ def _history(
 
 def vector_of(configuration: Configuration) -> bytes:
     """Return the key of a configuration: its vector, rounded."""
-    return np.round(convert_configurations_to_array([configuration]), 9).tobytes()
+    vector: bytes = np.round(convert_configurations_to_array([configuration]), 9).tobytes()
+    return vector

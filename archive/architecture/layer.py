@@ -105,6 +105,9 @@ CONFIGURATION = "configuration"
 """Attribute of the input: the parameters beside a network, as JSON text
 (`archive.architecture.parameter_operations.join`)."""
 
+BESIDE = "beside"
+"""Setting of a space that holds the parameters beside its networks (`archive.spaces.joint`)."""
+
 
 def _name(name: Any) -> str:
     if (

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 NAME = "parameters"
 OPERATION = "parameter"
-BESIDE = "beside"
-"""Setting of a space that holds the parameters beside its networks (`archive.spaces.joint`)."""
 
 PARAMETERS = define(NAME, [Operation(OPERATION, "cell")], attributes=True)
 

@@ -29,7 +29,8 @@ from typing import Any, final
 import numpy as np
 
 from archive.architecture.graph import Architecture
-from archive.architecture.parameter_operations import BESIDE, join
+from archive.architecture.layer import BESIDE
+from archive.architecture.parameter_operations import join
 from archive.errors import InvalidArchitectureError, SettingsError, UsageError
 from archive.parameters.parameter_space import ParameterSpace
 from archive.spaces.base import Mutation, Space

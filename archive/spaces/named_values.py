@@ -15,8 +15,9 @@ from typing import Any
 
 from archive import spaces
 from archive.architecture.graph import Architecture
-from archive.architecture.parameter_operations import BESIDE, configuration_of
+from archive.architecture.layer import BESIDE
 from archive.architecture.parameter_operations import NAME as PARAMETERS
+from archive.architecture.parameter_operations import configuration_of
 from archive.errors import ArchiveError, InvalidArchitectureError
 from archive.spaces.base import Space
 from archive.spaces.stored_spaces import of_record

@@ -8,7 +8,8 @@ from typing import Any
 
 from archive import named_files, spaces
 from archive.architecture.graph import Architecture
-from archive.architecture.parameter_operations import BESIDE, join
+from archive.architecture.layer import BESIDE
+from archive.architecture.parameter_operations import join
 from archive.errors import UnknownNameError
 from archive.spaces.base import Space
 from archive.spaces.tables.reader import NAMED

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from archive import rungs, runtime
-from archive.architecture.parameter_operations import BESIDE
+from archive.architecture.layer import BESIDE
 from archive.architecture.parameter_operations import NAME as PARAMETERS
 from archive.errors import UsageError
 from archive.files import expanded

@@ -17,7 +17,7 @@ import math
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from archive.architecture.parameter_operations import BESIDE
+from archive.architecture.layer import BESIDE
 from archive.errors import ArchiveError, SettingsError, UnknownNameError, UsageError
 from archive.store.protocol_names import DEFAULT_RECIPE
 from archive.store.studies.creation import PARAMETERS

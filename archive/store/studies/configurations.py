@@ -18,7 +18,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from archive.architecture.parameter_operations import BESIDE
+from archive.architecture.layer import BESIDE
 from archive.database.statements import rewritten
 from archive.errors import ArchiveError
 from archive.store.properties import from_json, proposal_id, to_json

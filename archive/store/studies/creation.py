@@ -13,7 +13,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any, LiteralString
 
 from archive import constraints, objectives
-from archive.architecture.parameter_operations import BESIDE
+from archive.architecture.layer import BESIDE
 from archive.database.statements import revised
 from archive.errors import SettingsError, StudyConflictError, UsageError
 from archive.store.properties import space_id, task_id, to_json

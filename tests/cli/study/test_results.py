@@ -539,7 +539,7 @@ def test_a_cancelled_proposal_is_no_failure_in_the_view(archive, user):
     proposals = propose(archive, cells(2), budget=2)
     archive.proposals.cancel(proposals[0].id)
     view = live.LiveView(archive.studies.get("study"), "random", "here", None, 0)
-    row = view._row(archive.studies.snapshot("study").proposals[0])
+    row = view._row(archive.studies.snapshot("study").proposals[0], ["seconds"], None)
     assert [cell.plain for cell in row][1::2] == ["cancelled", "cancelled"]
 
 
@@ -557,6 +557,6 @@ def test_a_promoted_training_shows_its_last_epoch_beside_the_result_of_its_rung(
     )
     view = live.LiveView(archive.studies.get("study"), "random", "here", 6, 0)
     snapshot = archive.studies.snapshot("study")
-    row = view._row(snapshot.proposals[0])
-    assert [cell.plain for cell in row][4:7] == ["3/6", "0.75", "0.8"]
+    row = view._row(snapshot.proposals[0], ["epoch", "valid_accuracy", "value"], None)
+    assert [cell.plain for cell in row][3:] == ["3/6", "0.75", "0.8"]
     assert "best: #0" in view._foot(snapshot).plain
