@@ -59,7 +59,7 @@ class Neighbour:
         distance: How far it is.
         layers: Number of its layers.
         edges: Number of its edges.
-        evaluations: Number of its results, in all studies, with those of its configurations.
+        evaluations: Number of its results and of its configurations' results, in all studies.
         configurations: Keys of the configurations of parameters whose model builds it.
     """
 

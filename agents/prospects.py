@@ -168,23 +168,23 @@ def gain_of(
     means = np.array([np.mean([seen.score for seen in group]) for group in groups])
     fitted_to = list(chain.from_iterable(most_of(groups, means)))
     order = np.argsort(-means, kind="stable").tolist()
-    own = []
+    networks_of_study = []
     for number in order:
         network = groups[number][0].architecture
         if network.functional_key in own_keys:
-            own.append(network)
+            networks_of_study.append(network)
 
     whole = space.whole if isinstance(space, ConstrainedSpace) else space
     noisy = is_noisy(observations)
     try:
         if isinstance(whole, Parameters):
-            drawn = _of_configurations(whole, fitted_to, own[:EVALUATED], noisy)
+            drawn = _of_configurations(whole, fitted_to, networks_of_study[:EVALUATED], noisy)
         else:
-            drawn = _of_networks(space, fitted_to, own[:EVALUATED], noisy)
+            drawn = _of_networks(space, fitted_to, networks_of_study[:EVALUATED], noisy)
     except NumericalError:
         return None
 
-    return None if drawn is None else _summarise(drawn, own, len(groups))
+    return None if drawn is None else _summarise(drawn, networks_of_study, len(groups))
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,13 +202,19 @@ class _Drawn:
     noise: float
 
 
-def _summarise(drawn: _Drawn, own: Sequence[Architecture], networks: int) -> ExpectedGain:
+def _summarise(drawn: _Drawn, evaluated: Sequence[Architecture], networks: int) -> ExpectedGain:
     expected = drawn.scores[:, : drawn.evaluated].mean(axis=0)
     best = int(np.argmax(expected))
     gains = drawn.scores.max(axis=1) - drawn.scores[:, best]
     low, high = np.quantile(gains, [0.025, 0.975]).tolist()
     return ExpectedGain(
-        own[best], float(expected[best]), float(gains.mean()), low, high, drawn.noise, networks
+        evaluated[best],
+        float(expected[best]),
+        float(gains.mean()),
+        low,
+        high,
+        drawn.noise,
+        networks,
     )
 
 
@@ -324,12 +330,12 @@ def step_gains(evaluations: Sequence[Evaluation], study: Study) -> list[StepGain
         evaluations: Evaluations of the study with their curves.
         study: The study.
     """
-    own = [evaluation for evaluation in evaluations if evaluation.study == study.name]
+    of_study = [evaluation for evaluation in evaluations if evaluation.study == study.name]
     rungs = Rungs.of(study.config)
     if rungs is not None:
         lengths = rungs.epochs
     else:
-        trained = [seen.epochs for seen in own if seen.epochs and not seen.partial]
+        trained = [seen.epochs for seen in of_study if seen.epochs and not seen.partial]
         longest = max(trained, default=0)
         if longest < 2:
             return []
@@ -339,7 +345,7 @@ def step_gains(evaluations: Sequence[Evaluation], study: Study) -> list[StepGain
     steps = []
     for begin, end in pairwise(lengths):
         gains = []
-        for evaluation in own:
+        for evaluation in of_study:
             # A training that was shorter by itself has no score of the longer length.
             if (evaluation.epochs or 0) < end:
                 continue
@@ -377,8 +383,8 @@ def paused_trainings(evaluations: Sequence[Evaluation], study: Study) -> list[Pa
     paused = []
     projected = project_scores(evaluations, study.objective)
     for evaluation, projection in zip(evaluations, projected, strict=True):
-        own = evaluation.study == study.name and evaluation.partial
-        if own and evaluation.epochs and math.isfinite(projection.score):
+        belongs = evaluation.study == study.name and evaluation.partial
+        if belongs and evaluation.epochs and math.isfinite(projection.score):
             paused.append(
                 PausedTraining(
                     evaluation.id,

@@ -337,8 +337,8 @@ class AskTellStudy:
 
         joint = joint_space_of(self.space)
         if joint is not None and architecture is not None and not isinstance(architecture, Mapping):
-            found = network(architecture, self.archive.architectures)
-            return joint.complete(found, named or found.configuration)
+            stored = network(architecture, self.archive.architectures)
+            return joint.complete(stored, named or stored.configuration)
 
         if architecture is not named and named:
             raise UsageError(
@@ -350,16 +350,18 @@ class AskTellStudy:
 
         return network(architecture, self.archive.architectures)
 
-    def _member(self, told: Architecture, parameters: Mapping[str, Any] | None) -> Architecture:
+    def _member(self, network: Architecture, parameters: Mapping[str, Any] | None) -> Architecture:
         """Return a told network with its parameters."""
         joint = joint_space_of(self.space)
         if joint is not None:
-            return joint.member(told, told.configuration if parameters is None else parameters)
+            return joint.member(
+                network, network.configuration if parameters is None else parameters
+            )
 
         if parameters is not None:
             raise UsageError(f"the space {self.space.name} has no parameters beside its networks")
 
-        return told
+        return network
 
     def _network(self, evaluated: LeasedProposal | Proposal | Architecture | str) -> Architecture:
         if isinstance(evaluated, Architecture | LeasedProposal):

@@ -113,7 +113,7 @@ def conditions_between(
     """Return the conditions of a child that exists in one interval of a number."""
     vectors = np.linspace(0.0, 1.0, _STEPS + 1)
     places = [parent.to_value(float(vector)) for vector in vectors]
-    truths = [holds(place) for place in places]
+    truths = [holds(level) for level in places]
     changes = [step for step in range(_STEPS) if truths[step] != truths[step + 1]]
     rising = [step for step in changes if truths[step + 1]]
     falling = [step for step in changes if truths[step]]

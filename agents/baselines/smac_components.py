@@ -1,6 +1,6 @@
 """SMAC3's components with one difference each, and the search that combines them.
 
-A module of its own: its classes derive from those of SMAC3, which is an extra, so that only a
+A module of its own: its classes derive from classes of SMAC3, which is an extra, so that only a
 search imports it.
 
 | symbol  | meaning                                                             | shape  |

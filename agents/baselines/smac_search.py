@@ -42,7 +42,7 @@ class Smac(Agent):
         space: The search space: parameters, cells, or `mlp` and `cnn`, of which it finds chains
             only.
         startup: Evaluations before the first use of the model; before that, configurations are
-            those of a scrambled Sobol sequence.
+            points of a scrambled Sobol sequence.
         trees: Number of trees of the forest.
         challengers: Random configurations, of which the ten best begin a local search.
         random: Probability of a random configuration in place of the next best one.
@@ -126,9 +126,9 @@ class Smac(Agent):
             if configuration is not None:
                 pending.append(configuration)
 
-        known = [*(configuration for configuration, _ in observed), *pending]
+        excluded = [*(configuration for configuration, _ in observed), *pending]
         # A number that was rounded on its way is no other configuration.
-        taken = set(map(vector_of, known))
+        taken = set(map(vector_of, excluded))
         networks: dict[str, Architecture] = {}
         for configuration in self._configurations(observed, pending, n, seed):
             key = vector_of(configuration)
@@ -148,7 +148,7 @@ class Smac(Agent):
     def _configurations(
         self, observed: list[tuple[Any, float]], pending: list[Any], n: int, seed: int
     ) -> Iterator[Any]:
-        """Yield configurations: the rest of the design, then those of the model."""
+        """Yield configurations: the rest of the design, then the model's."""
         from archive.agents.baselines.smac_components import SmacSettings, draw_design, search
 
         left = self.startup - len(observed) - len(pending)

@@ -111,7 +111,7 @@ class Candidates:
         return np.vstack([uniform, self._from_prior(count, rng)]) if count else uniform
 
     def design(
-        self, count: int, known: Array, taken: Collection[bytes], rng: np.random.Generator
+        self, count: int, evaluated: Array, taken: Collection[bytes], rng: np.random.Generator
     ) -> Array:
         """Return up to `count` configurations that cover branches, and lie apart from each other.
 
@@ -121,7 +121,7 @@ class Candidates:
 
         Args:
             count: Number of configurations.
-            known: (k, D) known configurations.
+            evaluated: (k, D) known configurations.
             taken: Keys of configurations that must not be returned.
             rng: Source of randomness.
         """
@@ -133,7 +133,7 @@ class Candidates:
 
         unavailable = set(taken)
         free = np.array([key not in unavailable for key in row_keys(pool)], np.bool_)
-        rows = known
+        rows = evaluated
         for _ in range(count):
             indices = np.flatnonzero(free)
             if not len(indices):
@@ -146,7 +146,7 @@ class Candidates:
             rows = np.vstack([rows, pool[best]])
             free &= self._distances(pool, pool[best][None])[:, 0] > 0.0
 
-        return rows[len(known) :]
+        return rows[len(evaluated) :]
 
     def search(
         self,
@@ -276,7 +276,7 @@ def branches(codes: Array) -> list[bytes]:
     return [row.tobytes() for row in np.isnan(codes)]
 
 
-def _count_branches(codes: Array, known: Array) -> NDArray[np.intp]:
+def _count_branches(codes: Array, evaluated: Array) -> NDArray[np.intp]:
     """Return how many known configurations are of the branch of each of (m, D) codes: (m,)."""
-    counts = Counter(branches(known))
+    counts = Counter(branches(evaluated))
     return np.array([counts[branch] for branch in branches(codes)])

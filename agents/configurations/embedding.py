@@ -149,15 +149,15 @@ class ArcEmbedding:
         turn = 0.5 * np.pi * rhos[middle:]
         shared, specific = _choice_coordinates(rhos[middle:])
         slope = 0.5 * turn * np.sin(turn)
-        there = ~np.isnan(codes[:, self._arc_choices])
+        exists = ~np.isnan(codes[:, self._arc_choices])
         selected = self._arc_options.select(codes)
         of_option = self._arc_options.owners
 
-        conditional = [sine, cosine, shared * there, specific[of_option] * selected]
+        conditional = [sine, cosine, shared * exists, specific[of_option] * selected]
         bends = [
             angle * cosine,
             -angle * sine,
-            -slope / np.maximum(shared, 1e-6) * there,
+            -slope / np.maximum(shared, 1e-6) * exists,
             (slope / np.maximum(specific, 1e-6))[of_option] * selected,
         ]
         embedded = np.hstack([*plain, *conditional]) * weights

@@ -227,13 +227,13 @@ class ConfigurationSearch:
             if suggestion is None:
                 break
 
-            own = self._rows([suggestion])
-            predicted = _predicted(suggestion, mixture, own, value)
+            vector = self._rows([suggestion])
+            predicted = _predicted(suggestion, mixture, vector, value)
             suggestions.append(replace(predicted, task_correlations=slopes))
             keys.add(suggestion.architecture.functional_key)
-            taken |= set(row_keys(own))
+            taken |= set(row_keys(vector))
             if len(suggestions) < count:
-                mixture = mixture.hallucinate(own)
+                mixture = mixture.hallucinate(vector)
 
         return suggestions
 
@@ -265,7 +265,7 @@ class ConfigurationSearch:
         rng: np.random.Generator,
         branch: bytes | None,
     ) -> Callable[[Array], Array]:
-        """Return the function that ranks candidates, those of other branches last."""
+        """Return the function that ranks candidates, other branches last."""
 
         def rank(codes: Array) -> Array:
             ranks = acquisition.rank(mixture.posterior(codes), rng)

@@ -66,7 +66,7 @@ class CodedSource:
     model: FittedCodeProcess
 
     def best(self) -> Array:
-        """Return its configurations, that of the greatest expected score first: (u, D)."""
+        """Return its configurations, the greatest expected score first: (u, D)."""
         means, _ = self.model.predict(self.data.codes)
         return self.data.codes[np.argsort(-means, kind="stable")]
 
@@ -202,7 +202,7 @@ class SourcedProcess:
 def fit_sourced(base: FittedCodeProcess, sources: Sequence[CodedSource]) -> SourcedProcess:
     """Return the process with the features of sources.
 
-    The share of alpha is that of the greatest marginal likelihood.
+    The share of alpha maximises the marginal likelihood.
     """
     models = tuple(source.model for source in sources)
     fitted = [_condition(base, models, share) for share in _SHARES]

@@ -46,7 +46,7 @@ class JointCandidates(CandidateGenerator):
     """Evolution over both parts, then steps of falling size.
 
     Args:
-        space: The pairs that may be proposed: `joint`, or those of them that meet constraints.
+        space: The pairs that may be proposed: `joint`, or its pairs that meet constraints.
         joint: The space of pairs.
         codes: Codes of its parameters.
     """

@@ -55,7 +55,7 @@ class JointSearch:
     """Proposals of networks with parameters beside them.
 
     Args:
-        space: The pairs that may be proposed: `joint`, or those of them that meet constraints.
+        space: The pairs that may be proposed: `joint`, or its pairs that meet constraints.
         joint: The space of pairs.
         settings: The settings.
     """
@@ -97,10 +97,10 @@ class JointSearch:
         if not count:
             return []
 
-        known = list(filter(self.joint.contains, history.known.values()))
-        rows = self._codes.rows(known)
+        members = list(filter(self.joint.contains, history.known.values()))
+        rows = self._codes.rows(members)
         suggestions = []
-        if not known and self.joint.parameters.has_expectations:
+        if not members and self.joint.parameters.has_expectations:
             first = first_of_pool(self.space, history, count, 1, rng)
             suggestions += first
             rows = self._codes.rows(architectures_of(first))

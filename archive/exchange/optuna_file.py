@@ -185,8 +185,8 @@ class _TrialWriter:
         first = self.study.objectives[0].name
         values = [result.get("value")]
         values += [metrics.get(objective.name) for objective in self.study.further]
-        known = all(value is not None and math.isfinite(value) for value in values)
-        if state is State.FAILED or not known:
+        finite = all(value is not None and math.isfinite(value) for value in values)
+        if state is State.FAILED or not finite:
             return {"state": states.FAIL, "system_attrs": {"fail_reason": reason or "no value"}}
 
         curve = with_prefix(CURVE, result)
@@ -213,8 +213,8 @@ class _TrialWriter:
 
             return {f"{NAMED}{name}": metrics[f"{PREFIX}{name}"] for name in plain}
 
-        own = [limit for limit in self.study.constraints if limit.name != VIOLATION]
-        return {LISTED: [_excess(limit, metrics) for limit in own]} if own else {}
+        limits = [limit for limit in self.study.constraints if limit.name != VIOLATION]
+        return {LISTED: [_excess(limit, metrics) for limit in limits]} if limits else {}
 
     def _attributes(self, row: Mapping[str, Any], result: Mapping[str, Any]) -> dict[str, Any]:
         """Return metrics, attributes of an import and further hyperparameters of a trial."""

@@ -117,9 +117,9 @@ def _of_toml(path: Path, source: str) -> ParameterSpace:
     try:
         document = tomllib.loads(source)
     except tomllib.TOMLDecodeError as error:
-        place = re.search(r" \(at line (\d+), column \d+\)", str(error))
-        fault = str(error).replace(place[0], "") if place else str(error)
-        line = int(place[1]) if place else None
+        position = re.search(r" \(at line (\d+), column \d+\)", str(error))
+        fault = str(error).replace(position[0], "") if position else str(error)
+        line = int(position[1]) if position else None
         raise SpaceFileError(path, line, f"is no TOML: {fault}") from None
 
     for name in document:

@@ -149,18 +149,18 @@ def _look_up(
         return None
 
     network, hyperparameters = pair_of(suggestion)
-    found = reusable.get((network, hyperparameters))
-    if found is None:
-        found = _of_twin(reusable, hyperparameters, twins)
+    outcome = reusable.get((network, hyperparameters))
+    if outcome is None:
+        outcome = _of_twin(reusable, hyperparameters, twins)
 
-    if found is None:
+    if outcome is None:
         return None
 
     # Weights are stored by layer, so the weights of a network with other dead layers do not fit.
-    if found.architecture != suggestion.architecture.key:
-        return replace(found.result, weights=None)
+    if outcome.architecture != suggestion.architecture.key:
+        return replace(outcome.result, weights=None)
 
-    return found.result
+    return outcome.result
 
 
 def _of_twin(
@@ -168,13 +168,13 @@ def _of_twin(
 ) -> _Reusable | None:
     """Return the first twin's result whose training read none of the differences."""
     for twin in twins:
-        found = reusable.get((twin.functional_key, hyperparameters))
-        if found is None:
+        outcome = reusable.get((twin.functional_key, hyperparameters))
+        if outcome is None:
             continue
 
-        read = (found.result.environment or {}).get(PARAMETERS_READ)
+        read = (outcome.result.environment or {}).get(PARAMETERS_READ)
         if isinstance(read, list) and twin.differences.isdisjoint(map(str, read)):
-            return found
+            return outcome
 
     return None
 

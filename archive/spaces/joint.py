@@ -160,9 +160,9 @@ class JointSpace(Space):
     def of_names(self, names: Mapping[str, Any]) -> Architecture:
         """See `Space.of_names`, of networks that are made of decisions with names."""
         groups = {*self.parameters.names, *self.parameters.declared}
-        own = {name: value for name, value in names.items() if name in groups}
+        values = {name: value for name, value in names.items() if name in groups}
         others = {name: value for name, value in names.items() if name not in groups}
-        return self.member(self.networks.of_names(others), own)
+        return self.member(self.networks.of_names(others), values)
 
     def complete(self, network: Architecture, names: Mapping[str, Any]) -> Architecture:
         """Return a network with some parameters, and the central values of the others.
@@ -180,9 +180,9 @@ class JointSpace(Space):
     def fill(self, names: Mapping[str, Any]) -> Mapping[str, Any]:
         """See `Space.fill`."""
         groups = {*self.parameters.names, *self.parameters.declared}
-        own = {name: value for name, value in names.items() if name in groups}
+        values = {name: value for name, value in names.items() if name in groups}
         others = {name: value for name, value in names.items() if name not in groups}
-        completed = self.parameters.complete(self.parameters.flat(own))
+        completed = self.parameters.complete(self.parameters.flat(values))
         return {**self.networks.fill(others), **completed}
 
     def adopt(self, architecture: Architecture) -> Architecture | None:
@@ -236,7 +236,7 @@ class JointSpace(Space):
         return Mutation(architecture, ())
 
     def neighbours(self, architecture: Architecture) -> Iterator[Mutation]:
-        """Yield the neighbours of the configuration, then those of the network."""
+        """Yield the neighbours of the configuration, then the network's."""
         configuration = self.configuration_of(architecture)
         for after in self.parameters.neighbours(configuration):
             yield Mutation(join(architecture.network, after), changes(configuration, after))
@@ -276,7 +276,7 @@ class JointSpace(Space):
 
 @final
 class JointDecisions(Decisions):
-    """Decisions of the networks, then those of the parameters.
+    """Decisions of the networks, then of the parameters.
 
     Args:
         space: The space.

@@ -172,7 +172,7 @@ class LiveView:
         return table
 
     def _figures(self, *, cuts: bool) -> list[str]:
-        """Return the columns of numbers; next to long configurations only those of results."""
+        """Return the columns of numbers; next to long configurations only results."""
         own_unit = [] if self._own_unit is None else [self._own_unit]
         if cuts:
             return ["epoch", self._metric, *own_unit, "seconds"]

@@ -133,7 +133,7 @@ class JointCovariance(Covariance):
         )
 
     def bounds(self, stack: Floats) -> Floats:
-        """Return the bounds of both parts, then those of gamma."""
+        """Return the bounds of both parts, then of gamma."""
         first = self.networks.bounds(stack[: self.components])
         second = self.parameters.bounds(stack[self.components :])
         return np.vstack([first, second, np.log([GAMMA])])

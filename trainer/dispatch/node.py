@@ -143,22 +143,22 @@ class TrialNode:
         )
 
 
-def _group_of(found: Sequence[Device], count: int) -> Device:
+def _group_of(usable: Sequence[Device], count: int) -> Device:
     """Return the devices of a trial on this node, as one.
 
     Raises:
         SettingsError: The node has fewer.
     """
-    if not found[0].uuid:
-        return devices.group([found[0]] * count)
+    if not usable[0].uuid:
+        return devices.group([usable[0]] * count)
 
-    if len(found) < count:
+    if len(usable) < count:
         raise SettingsError(
             f"a trial needs {count} devices on each node (--devices-per-trial), and "
-            f"{platform.node()} has {len(found)} for it"
+            f"{platform.node()} has {len(usable)} for it"
         )
 
-    return devices.group(found[:count])
+    return devices.group(usable[:count])
 
 
 def allow_elsewhere(message: Message) -> Message:

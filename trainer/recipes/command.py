@@ -262,7 +262,7 @@ class _Conversation:
             self.result = self._result(message["result"])
 
     def _read_text(self, line: bytes) -> None:
-        """Note the metrics in a line of text, and report those of an epoch."""
+        """Note the metrics in a line of text, and report them where it names an epoch."""
         self.trial.beat()
         if not line.strip():
             return

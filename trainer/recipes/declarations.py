@@ -12,7 +12,7 @@ seconds for it, costs a search nothing. A recipe that is a class instance may ha
 same names in its class, and `recipes.toml` may have them as keys.
 
 The text also tells which parameters the recipe reads in every trial, `trial.parameters["lr"]`.
-Reads that depend on a condition are no declarations, nor are those of other functions.
+Reads that depend on a condition are no declarations, nor are the reads of other functions.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ KINDS = ("classification", "regression")
 """Kinds of tasks."""
 
 INPUTS = ("any", "images", "features")
-"""Inputs that a recipe takes: those of any task, images, or one row of numbers."""
+"""Inputs that a recipe takes: inputs of any task, images, or one row of numbers."""
 
 KEYS = ("tasks", "spaces", "inputs")
 """Names of the declarations, in code and in `recipes.toml`."""
@@ -64,18 +64,18 @@ class RecipeDeclaration:
     module: str = ""
     configured: bool = True
 
-    def declare(self, values: Mapping[str, Any], place: str) -> RecipeDeclaration:
+    def declare(self, values: Mapping[str, Any], where: str) -> RecipeDeclaration:
         """Return the declaration with values of other keys, which come first.
 
         Args:
             values: A text or texts by the name of the declaration.
-            place: Where they are.
+            where: Where they are.
 
         Raises:
             SettingsError: A value cannot be declared.
         """
-        checked = check_declared(values, place)
-        return replace(self, **checked, place=place) if checked else self
+        checked = check_declared(values, where)
+        return replace(self, **checked, place=where) if checked else self
 
 
 def recipe(
@@ -105,7 +105,7 @@ def recipe(
     return declare
 
 
-def check_declared(values: Mapping[str, Any], place: str) -> dict[str, Any]:
+def check_declared(values: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return declared values as attributes of a `RecipeDeclaration`.
 
     Raises:
@@ -114,25 +114,25 @@ def check_declared(values: Mapping[str, Any], place: str) -> dict[str, Any]:
     checked: dict[str, Any] = {}
     for key, value in values.items():
         if key == "inputs":
-            checked[key] = _one_of(key, value, INPUTS, place)
+            checked[key] = _one_of(key, value, INPUTS, where)
             continue
 
         texts = [value] if isinstance(value, str) else value
         if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
-            raise SettingsError(f"{place}: {key} is a text or a list of texts, got {brief(value)}")
+            raise SettingsError(f"{where}: {key} is a text or a list of texts, got {brief(value)}")
 
         if key == "tasks":
             for text in texts:
-                _one_of(key, text, KINDS, place)
+                _one_of(key, text, KINDS, where)
 
         checked[key] = tuple(texts)
 
     return checked
 
 
-def _one_of(key: str, value: Any, known: Sequence[str], place: str) -> str:
-    if value not in known:
-        raise SettingsError(f"{place}: {key} must be {' or '.join(known)}, got {brief(value)}")
+def _one_of(key: str, value: Any, options: Sequence[str], where: str) -> str:
+    if value not in options:
+        raise SettingsError(f"{where}: {key} must be {' or '.join(options)}, got {brief(value)}")
 
     text: str = value
     return text
@@ -194,13 +194,13 @@ def _of_function(function: ast.FunctionDef, file: Path) -> RecipeDeclaration:
         if not isinstance(decorator, ast.Call) or _last_name(decorator.func) != _MARK:
             continue
 
-        place = _place(file, decorator)
+        where = _place(file, decorator)
         values = {}
         for keyword in decorator.keywords:
             if keyword.arg in KEYS:
-                values[keyword.arg] = _literal(keyword.value, place)
+                values[keyword.arg] = _literal(keyword.value, where)
 
-        declaration = declaration.declare(values, place)
+        declaration = declaration.declare(values, where)
 
     return declaration
 
@@ -208,27 +208,27 @@ def _of_function(function: ast.FunctionDef, file: Path) -> RecipeDeclaration:
 def _of_class(definition: ast.ClassDef, file: Path) -> RecipeDeclaration:
     declaration = _EMPTY
     values = {}
-    place = _place(file, definition)
+    where = _place(file, definition)
     for statement in definition.body:
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
             key = statement.targets[0].id
             if key in KEYS:
-                values[key] = _literal(statement.value, place)
+                values[key] = _literal(statement.value, where)
 
         if isinstance(statement, ast.FunctionDef) and statement.name == "__call__":
             arguments = [*statement.args.posonlyargs, *statement.args.args]
             if len(arguments) > 1:
                 declaration = _Reader(file, arguments[1].arg).read(statement.body)
 
-    return declaration.declare(values, place)
+    return declaration.declare(values, where)
 
 
-def _literal(value: ast.expr, place: str) -> Any:
+def _literal(value: ast.expr, where: str) -> Any:
     try:
         return ast.literal_eval(value)
     except ValueError:
         raise SettingsError(
-            f"{place}: a declaration is read without importing the file: write plain texts in it"
+            f"{where}: a declaration is read without importing the file: write plain texts in it"
         ) from None
 
 

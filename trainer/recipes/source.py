@@ -45,7 +45,7 @@ class RecipeSource:
         origin: `built-in`, the package with its version, or `recipes.toml`.
         command: The command of a recipe that runs one.
         model: Target of the function that builds its networks; empty for none.
-        declared: Declarations in `recipes.toml`, which come before those of its file.
+        declared: Declarations in `recipes.toml`, which come before its file's.
     """
 
     name: str

@@ -174,19 +174,19 @@ def _reads_fault(
 ) -> str:
     document = space_config if space == PARAMETERS else space_config.get(BESIDE, {})
     names = [name for name, _ in document.get("parameters") or ()]
-    for name, place in declaration.reads.items():
+    for name, position in declaration.reads.items():
         if name in names or name in HYPERPARAMETERS:
             continue
 
         if not document:
             return (
-                f"reads trial.parameters[{name!r}] ({place}), and networks of the space {space} "
+                f"reads trial.parameters[{name!r}] ({position}), and networks of the space {space} "
                 "have no parameters: name a file of them, --space space.toml, or --parameters "
                 "knobs.toml beside the networks"
             )
 
         return (
-            f"reads trial.parameters[{name!r}] ({place}), and the space has no such parameter: "
+            f"reads trial.parameters[{name!r}] ({position}), and the space has no such parameter: "
             f"it has {_listed(names)}; add it, or read it by .get"
         )
 

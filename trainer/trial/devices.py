@@ -162,8 +162,8 @@ def free_memory(device: Device) -> int | None:
     Of a group, it is the memory of the GPU with the least.
     """
     if device.members:
-        found = [free_memory(member) for member in device.members]
-        return min((memory for memory in found if memory is not None), default=None)
+        free = [free_memory(member) for member in device.members]
+        return min((memory for memory in free if memory is not None), default=None)
 
     if not device.uuid:
         return None

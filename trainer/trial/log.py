@@ -53,12 +53,12 @@ def tail(path: Path | None, lines: int = TAIL_LINES, mark: str = "") -> str:
         return ""
 
     try:
-        found = last_lines(path, lines if not mark else TAIL_BYTES)
+        lines_read = last_lines(path, lines if not mark else TAIL_BYTES)
     except OSError:
         return ""
 
     kept: list[str] = []
-    for line in found:
+    for line in lines_read:
         if not mark or line.startswith(mark):
             kept.append(line.removeprefix(mark))
         elif not line.startswith(_MARK.partition("{")[0]):

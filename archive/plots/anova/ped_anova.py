@@ -74,8 +74,8 @@ def importances(
         outside = _indicators(rest[:, column], measure, cells)
         counts = inside.sum(axis=0)
         kernels = (_kernel(counts, measure), _kernel(counts + outside.sum(axis=0), measure))
-        own = (counts[None], outside.sum(axis=0)[None])
-        whole[column] = share**2 * _divergence(*own, kernels)[0]
+        counted = (counts[None], outside.sum(axis=0)[None])
+        whole[column] = share**2 * _divergence(*counted, kernels)[0]
         samples = (of_best @ inside, of_rest @ outside)
         repeated[:, column] = share**2 * _divergence(*samples, kernels)
 

@@ -158,11 +158,11 @@ def _read_cuts(tree: Any, measures: Sequence[CodeMeasure]) -> list[Floats]:
     cuts = []
     begin = 0
     for measure in measures:
-        own = NO_CUTS
+        thresholds = NO_CUTS
         if not measure.options:
-            own = np.unique(tree.threshold[tree.feature == begin])
+            thresholds = np.unique(tree.threshold[tree.feature == begin])
 
-        cuts.append(own)
+        cuts.append(thresholds)
         begin += measure.options or 1
 
     return cuts
@@ -189,14 +189,14 @@ def _read_masks(
         reached[right] = reached[node]
         if option >= 0:
             # Without the option is left, with it right.
-            place = begin + option
-            reached[left, place] = False
-            reached[right, begin:place] = False
-            reached[right, place + 1 : ends[column]] = False
+            index = begin + option
+            reached[left, index] = False
+            reached[right, begin:index] = False
+            reached[right, index + 1 : ends[column]] = False
         else:
-            place = begin + 1 + int(np.searchsorted(cuts[column], tree.threshold[node]))
-            reached[left, place : ends[column]] = False
-            reached[right, begin:place] = False
+            index = begin + 1 + int(np.searchsorted(cuts[column], tree.threshold[node]))
+            reached[left, index : ends[column]] = False
+            reached[right, begin:index] = False
 
     leaves = reached[tree.children_left < 0].astype(np.float64)
     return [leaves[:, begin:end] for begin, end in zip(begins, ends, strict=True)]

@@ -175,13 +175,13 @@ def read_table(archive: Archive, study: str) -> ColumnTable:
             f"{LEAST}{beyond}{describe_undrawable(left_out, '; ')}"
         )
 
-    chosen = []
+    kept_columns = []
     for column in columns:
         part = column.at(rows)
         if part.differs:
-            chosen.append(part)
+            kept_columns.append(part)
 
-    if not chosen:
+    if not kept_columns:
         raise UsageError(_explain_nothing(results.study, space, bool(columns)))
 
     kept = results.at(np.flatnonzero(rows))
@@ -191,7 +191,7 @@ def read_table(archive: Archive, study: str) -> ColumnTable:
         results.study.direction,
         kept.number,
         kept.value,
-        tuple(chosen),
+        tuple(kept_columns),
         left_out,
     )
 
@@ -265,17 +265,17 @@ def _parameter_column(parameter: Parameter, codes: Floats) -> SearchedColumn:
             levels = len(values)
 
     marks: dict[str, float] = {}
-    for place in _tick_places(levels):
-        value = domain.decode(place)
+    for tick in _tick_places(levels):
+        value = domain.decode(tick)
         marks.setdefault(_word(value), float(domain.encode(value)))
 
     scaling: Scaling = "linear"
     if logarithmic:
         scaling = "logarithmic"
-    elif not all(is_number(domain.decode(place)) for place in (0.0, 1.0)):
+    elif not all(is_number(domain.decode(end)) for end in (0.0, 1.0)):
         scaling = "categories"
 
-    ticks = tuple((place, word) for word, place in marks.items())
+    ticks = tuple((tick, word) for word, tick in marks.items())
     return SearchedColumn(
         parameter.name, "decision", codes, CodeMeasure(levels=levels), scaling, ticks
     )

@@ -231,7 +231,7 @@ class Analysis:
 
         return best
 
-    def _fit(self, rows: Booleans, own: list[int]) -> ActiveSet:
+    def _fit(self, rows: Booleans, active: list[int]) -> ActiveSet:
         columns = []
         everywhere = []
         measures = []
@@ -257,7 +257,7 @@ class Analysis:
             rows,
             tuple(columns),
             tuple(everywhere),
-            tuple(column for column in own if column in columns),
+            tuple(column for column in active if column in columns),
             tuple(measures),
             grown,
         )

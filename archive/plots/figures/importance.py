@@ -58,12 +58,12 @@ def draw(report: ImportanceReport) -> Figure:
 
 def _bars(axes: Axes, names: list[str], shares: list[ImportanceShare | None], label: str) -> None:
     places = np.arange(len(names))
-    for place, share in zip(places, shares, strict=True):
+    for position, share in zip(places, shares, strict=True):
         if share is None:
             continue
 
-        axes.barh(place, share.share, height=0.6, color=style.colour(0), alpha=0.75)
-        axes.plot([share.low, share.high], [place, place], color=style.DARK, lw=1.2)
+        axes.barh(position, share.share, height=0.6, color=style.colour(0), alpha=0.75)
+        axes.plot([share.low, share.high], [position, position], color=style.DARK, lw=1.2)
 
     labels = [style.shorten(name, 40) for name in names]
     axes.set_yticks(places, labels, parse_math=False)

@@ -160,7 +160,7 @@ def _finish(figure: Figure, axes: Axes, data: PairSlice, what: str) -> Figure:
 
 
 def _ticks(axis: Any, about: SliceAxis) -> None:
-    places = [place for place, _ in about.ticks]
+    places = [tick for tick, _ in about.ticks]
     labels = [style.shorten(word, SHORT) for _, word in about.ticks]
     axis.set_ticks(places, labels, parse_math=False)
 

@@ -223,7 +223,7 @@ class Builds:
         return twins
 
     def open(self, study: str, keys: Iterable[str]) -> set[str]:
-        """Return those of some architectures that wait or run in a study."""
+        """Return the given architectures that wait or run in a study."""
         requested = sorted(set(keys))
         if not requested:
             return set()

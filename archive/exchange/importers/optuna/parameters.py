@@ -170,7 +170,7 @@ def space_of_trials(
             returned if it has all complete trials, else extended.
 
     Raises:
-        UsageError: No trial has parameters, or those of one name do not fit together.
+        UsageError: No trial has parameters, or parameters of one name do not fit together.
     """
     finished = [trial for trial in trials if trial.state.is_finished() and trial.params]
     if not finished:
@@ -179,12 +179,12 @@ def space_of_trials(
     complete = [trial for trial in finished if trial.state.name == "COMPLETE"] or finished
     names = _identifiers(dict.fromkeys(name for trial in finished for name in trial.params))
     if before is not None:
-        known = TrialSpace(before, names)
-        if all(_fits(known, trial) for trial in complete):
-            return known
+        earlier = TrialSpace(before, names)
+        if all(_fits(earlier, trial) for trial in complete):
+            return earlier
 
         if any(isinstance(entry, Group) for entry in before.declared.values()):
-            raise UsageError(_fault(known, complete))
+            raise UsageError(_fault(earlier, complete))
 
     return _TrialReading(finished, complete, names, before).space()
 
