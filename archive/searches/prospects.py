@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from archive.architecture.layer import BESIDE
 from archive.errors import UsageError
 from archive.objectives import sign
 from archive.store.records import State
@@ -205,6 +206,19 @@ def check_single(study: Study) -> None:
         raise UsageError(
             f"the gain of searching on is of one objective, got {names}: see the hypervolume "
             "of the study"
+        )
+
+
+def check_estimable(study: Study) -> None:
+    """Refuse a rule for networks with parameters beside them: no estimate would ever hold it.
+
+    Raises:
+        UsageError: The study has such parameters.
+    """
+    if BESIDE in study.space_config:
+        raise UsageError(
+            "the gain of searching on is not estimated for networks with parameters beside them: "
+            "leave --stop-when out, and limit the budget"
         )
 
 

@@ -1,5 +1,5 @@
 """A client of the page's endpoints, without a network; and the page in a real browser, with one
-server for all of them."""
+server for a module."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def client(served):
     return served()
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def server(migrated_connection):
     """A dashboard that may write, in a thread of this process."""
     opened = DashboardServer(
@@ -63,7 +63,7 @@ def server(migrated_connection):
     thread.join()
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def browser():
     with chromium() as opened:
         yield opened

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from multiprocessing import connection
 from pathlib import Path
@@ -67,8 +67,8 @@ class TrialNode:
         """Return the address of this node in the Ray cluster, and a free port."""
         from ray.util import get_node_ip_address
 
-        address: str = get_node_ip_address()  # type: ignore[no-untyped-call]
-        return address, free_port()
+        find_address: Callable[[], str] = get_node_ip_address
+        return find_address(), free_port()
 
     def start(self, spec: TrialSpec) -> str:
         """Start a trial, and return the name of this machine.

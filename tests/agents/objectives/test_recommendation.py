@@ -90,7 +90,7 @@ def test_networks_are_recommended_by_the_estimates_of_every_objective(archive, m
 
     assert {one.evaluations for one in found.estimates[0]} == {3, 1}
     # The results have not changed.
-    monkeypatch.setattr(of_one, "_fit", None)
+    monkeypatch.setattr(of_one, "fit_networks", None)
     assert of_snapshot(archive, snapshot, lambda _: {"size": sizes}) == found
 
 

@@ -13,6 +13,7 @@ from archive.agents.base import History, Observation, SourceStudy
 from archive.agents.catalogue import infos
 from archive.agents.transfer.coordinator import DESIGN, MOST_GROUPS, OTHER_SPACES, TOP
 from archive.architecture import codec
+from tests.support import installed_agents
 from tests.support.histories import Chains
 from tests.support.listed import score, small_table
 
@@ -193,7 +194,9 @@ def test_the_catalogue_says_who_transfers():
     space = Chains()
     networks = space.every()
     history = History(sources=(source(networks, range(20)),))
-    for kind, info in infos().items():
+    known = infos()
+    for kind in installed_agents():
+        info = known[kind]
         agent = agents.get(kind, space)
         assert agent.transfers == info.transfers == (kind in (*TRANSFER, "source-best"))
         if not agent.transfers and kind != "arc":

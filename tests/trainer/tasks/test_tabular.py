@@ -189,7 +189,8 @@ def test_the_daemon_answers_from_the_table(archive, table, tmp_path, monkeypatch
     finder = "archive.trainer.daemon.placement.devices.find"
     monkeypatch.setattr(finder, lambda _: pytest.fail("asked for a device"))
     monkeypatch.setattr(
-        "archive.trainer.daemon.executors.TrialProcess", lambda _: pytest.fail("started a process")
+        "archive.trainer.trial.process.TrialProcess.__init__",
+        lambda *_: pytest.fail("started a process"),
     )
     propose(archive, table, [*CELLS[:5], CELLS[39], CELLS[50]])
     options = TrainerOptions(study="study", slots=2, idle_seconds=0.1, data_folders=(tmp_path,))
