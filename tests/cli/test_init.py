@@ -44,8 +44,10 @@ def test_no_file_is_overwritten(project):
         invoke("init", project["folder"])
 
 
+@pytest.mark.whole
 @pytest.mark.lasts(25)
 def test_the_printed_command_searches(project):
+    """With a server, a trainer and a home of its own; `tests/docs/test_projects.py` shares them."""
     archive = shlex.join([sys.executable, "-m", "archive.cli.main"])
     command = project["command"].replace("&& archive ", f"&& {archive} ")
     command = command.replace("--budget 12", "--budget 2 --json")

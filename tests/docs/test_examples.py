@@ -1,9 +1,12 @@
 """The examples of the documents in Python and Cypher run, in an archive with a small study."""
 
 import re
+from contextlib import nullcontext
+from functools import partial
 
 import pytest
 
+import archive
 from archive import agents, spaces
 from archive.api import Archive
 from archive.settings import environment
@@ -11,6 +14,7 @@ from archive.space import Space
 from archive.store.studies.builds import Build
 from tests.conftest import wipe
 from tests.support import ROOT
+from tests.support.commands import serving
 from tests.support.networks.torch_nets import chain, layer, residual
 
 PAGES = [ROOT / "README.md", *sorted(ROOT.joinpath("docs").rglob("*.md"))]
@@ -68,7 +72,12 @@ def test_an_example_in_python(text, filled, store_settings, monkeypatch, capsys)
     for name, value in environment(store_settings).items():
         monkeypatch.setenv(name, value)
 
-    exec(compile(text, "example", "exec"), {})
+    # The trainer of a search would be two more processes that import torch.
+    shared = serving(filled) if "archive.search(" in text else nullcontext()
+    monkeypatch.setattr("archive.search", partial(archive.search, trainers=0))
+    with shared:
+        exec(compile(text, "example", "exec"), {})
+
     assert capsys.readouterr().out.strip()
 
 

@@ -9,12 +9,16 @@ import shlex
 import shutil
 import subprocess
 import sys
+from multiprocessing import forkserver
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from archive.cli.main import archive as root
 from archive.settings import environment
+from archive.trainer.trial import fork_server
 from tests.support import ROOT, WHOLE
 from tests.support.commands import serving, shell
 
@@ -78,14 +82,28 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.fixture
+def preloaded(monkeypatch):
+    """A fork server that has imported what the trials of several beginnings import."""
+    forkserver._forkserver._stop()
+    monkeypatch.setattr(
+        fork_server, "_PRELOADED", [*fork_server._PRELOADED, "sklearn.neural_network"]
+    )
+
+
+@pytest.mark.usefixtures("preloaded")
 def test_each_beginning_runs(folder, archive, store_settings, tmp_path, monkeypatch):
     """A trainer looks recipes up when it starts: all of them are in its home by then."""
     home = archive.connection.settings.home
     recipes = []
     for path in PROJECTS.glob("*/recipes.toml"):
         shutil.copytree(path.parent, folder / path.parent.name, dirs_exist_ok=True)
-        text = path.read_text("utf-8").replace("../", f"{folder / path.parent.name}/")
-        recipes.append(text.replace("python3", sys.executable))
+        recipes.append(recipes_of(path, folder / path.parent.name))
+
+    # A plain loop is what `archive init` writes, with the command that it prints.
+    words = ["init", str(folder / "mine"), "--json"]
+    printed = json.loads(CliRunner().invoke(root, words, catch_exceptions=False).stdout)
+    recipes.append(recipes_of(folder / "mine" / "results" / "recipes.toml", folder / "mine"))
 
     home.mkdir(parents=True, exist_ok=True)
     (home / "recipes.toml").write_text("\n".join(recipes))
@@ -94,27 +112,48 @@ def test_each_beginning_runs(folder, archive, store_settings, tmp_path, monkeypa
         for section in SECTIONS[:-1]:
             run(user, section, folder, monkeypatch)
 
+        moves, command = printed["command"].split(" && ")
+        assert moves == shlex.join(["cd", str(folder / "mine")])
+        monkeypatch.chdir(folder / "mine")
+        evaluate(user, words_of(command), 1, "mine")
+
+
+def recipes_of(path, project):
+    """Return the recipes of a project for a home elsewhere."""
+    return path.read_text("utf-8").replace("../", f"{project}/").replace("python3", sys.executable)
+
+
+def words_of(command):
+    """Return the words after `archive` of a command without a budget."""
+    words = shlex.split(command.replace("archive --home results ", "archive "))[1:]
+    if "--budget" in words:
+        place = words.index("--budget")
+        del words[place : place + 2]
+
+    return words
+
+
+def evaluate(user, words, number, study):
+    """Type a search up to a number of evaluations."""
+    budget = ["--budget", str(number), "--trainers", "0", "--json"]
+    document = json.loads(user.types(*words, *budget).stdout)
+    assert (document["study"], document["evaluations"], document["failed"]) == (study, number, 0)
+    assert document["best"]["value"] is not None
+
 
 def run(user, section, folder, monkeypatch):
     """Type the commands of a section, with one evaluation each and without trainers of their own."""
     for number, command in enumerate(commands_of(section), 1):
-        words = shlex.split(command.replace("archive --home results ", "archive "))[1:]
+        words = words_of(command)
         study = words[words.index("--study") + 1]
         package = NEEDS.get(study)
         # Frameworks take seconds to import: their recipes run with the whole matrix.
         if package is not None and not (WHOLE and importlib.util.find_spec(package)):
             continue
 
-        if "--budget" in words:
-            place = words.index("--budget")
-            del words[place : place + 2]
-
         project = "own-unit" if study == "forest" else study
         monkeypatch.chdir(folder / project if (PROJECTS / project).is_dir() else folder)
-        budget = ["--budget", str(number), "--trainers", "0", "--json"]
-        document = json.loads(user.types(*words, *budget).stdout)
-        assert (document["evaluations"], document["failed"]) == (number, 0), study
-        assert document["best"]["value"] is not None
+        evaluate(user, words, number, study)
 
 
 def test_the_ported_objective_runs(archive, store_settings, tmp_path):
