@@ -27,7 +27,7 @@ LEAST_LEAF = 3
 MOST_RESULTS = 2000
 """Most results that trees are fitted to, drawn at random."""
 _SHARE = 5 / 6
-"""ImportanceShare of the inputs that a split may use, as in SMAC (Hutter et al., 2011)."""
+"""Share of the inputs that a split may use, as in SMAC (Hutter et al., 2011)."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class AnovaForest:
 
     Attributes:
         boxes: The trees that are not constant; none where the values have no structure.
-        explained: ImportanceShare of the variance of the values that trees predict of results that they have
+        explained: Share of the variance of the values that trees predict of results that they have
             not seen, at most 1; 0 or less where they predict nothing.
     """
 

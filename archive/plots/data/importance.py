@@ -46,7 +46,7 @@ class ColumnImportance:
         kind: What the name belongs to.
         results: Number of results in which it exists; a conditional parameter is analysed among
             these.
-        variance: ImportanceShare of the variance that it explains alone; null with fewer than ten results.
+        variance: Share of the variance that it explains alone; null with fewer than ten results.
         near_best: ImportanceShare in telling the best tenth of the results from the others; null with fewer
             than 20 results.
     """
@@ -66,7 +66,7 @@ class PairImportance:
         first: Name of a column.
         second: Name of another one.
         results: Number of results in which both exist.
-        variance: ImportanceShare of the variance that they explain together, beyond the shares of each alone.
+        variance: Share of the variance that they explain together, beyond the shares of each alone.
     """
 
     first: str
@@ -84,7 +84,7 @@ class ImportanceReport:
         objective: Name of the metric.
         direction: Whether larger or smaller values are better.
         results: Number of results.
-        explained: ImportanceShare of the variance that the forest predicts of results that it has not seen;
+        explained: Share of the variance that the forest predicts of results that it has not seen;
             at 0 or below, the shares of the variance mean nothing.
         parameters: The columns, the largest share of the variance first.
         pairs: Pairs of columns, the largest share first; of each set of results those of its eight
