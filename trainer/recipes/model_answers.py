@@ -80,7 +80,7 @@ def answer() -> None:
     target, example = questions.recv()
     try:
         build = ModelSource(target.rpartition("/")[2], target).load()
-        inputs = _inputs(example)
+        inputs = inputs_of(example)
     except (Exception, SystemExit) as error:
         answers.send(_line(error))
         return
@@ -92,18 +92,30 @@ def answer() -> None:
         except EOFError:
             return
 
-        try:
-            if kind == "costs":
-                answers.send(_measure(build, parameters, inputs))
-            elif kind == "network":
-                answers.send(_export(build, parameters, inputs))
-            else:
-                answers.send(_try(build, parameters, shapes))
-        except (Exception, SystemExit) as error:
-            answers.send(_line(error))
+        answers.send(reply(build, inputs, kind, parameters, shapes))
 
 
-def _inputs(example: list[str] | str) -> list[Input]:
+def reply(
+    build: Callable[..., Any],
+    inputs: Sequence[Input],
+    kind: Kind,
+    parameters: Mapping[str, Any],
+    shapes: list[Shape],
+) -> Any:
+    """Return the answer to a question; a text is the reason why there is none."""
+    try:
+        if kind == "costs":
+            return _measure(build, parameters, inputs)
+
+        if kind == "network":
+            return _export(build, parameters, inputs)
+
+        return _try(build, parameters, shapes)
+    except (Exception, SystemExit) as error:
+        return _line(error)
+
+
+def inputs_of(example: list[str] | str) -> list[Input]:
     """Return shape and type of each input, from texts or from what the user's function returns."""
     if isinstance(example, list):
         return list(map(read_input, example))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 
 import pytest
 
@@ -12,8 +13,10 @@ from archive.queue.reuse import PARAMETERS_READ
 from archive.store.records import Result
 from archive.trainer.intake.models import import_model
 from archive.trainer.intake.reads import Reads, RecordedParameters
+from archive.trainer.recipes import model_process
 from archive.trainer.recipes.model_process import process_of
 from tests.support import ROOT
+from tests.support.model_processes import InProcess
 
 MODELS = """
 import torch
@@ -116,30 +119,45 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(autouse=True)
+def own_path(monkeypatch):
+    """Models that are imported here put their folders first on the path."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+
+
+def declared(folder, function, parameters, example):
+    declared = space.Space(parameters, model=f"built_nets.py:{function}", example=example)
+    declared.model = declared.model.within(folder)
+    return declared
+
+
 @pytest.fixture(scope="module")
-def process(folder):
-    """Returns the process of a function of the file, and a space with it; one for each function."""
-    processes = {}
+def started(folder):
+    """A process, the one of these tests: each takes seconds to import torch; and its space."""
+    blocks = declared(folder, "build", BLOCKS, (1, 8, 8))
+    opened = process_of(blocks, None)
+    yield opened, spaces.of(blocks)
+    opened.close()
 
-    def process(function, parameters, example=(8,)):
-        declared = space.Space(parameters, model=f"built_nets.py:{function}", example=example)
-        declared.model = declared.model.within(folder)
-        if function not in processes:
-            processes[function] = process_of(declared, None)
 
-        return processes[function], spaces.of(declared)
+@pytest.fixture
+def model(folder, monkeypatch):
+    """Returns what answers here as the process of a function of the file, and a space with it."""
 
-    yield process
-    for opened in processes.values():
-        opened.close()
+    def model(function, parameters, example=(8,)):
+        found = declared(folder, function, parameters, example)
+        return process_of(found, None), spaces.of(found)
+
+    monkeypatch.setattr(model_process, "ModelProcess", InProcess)
+    return model
 
 
 def builds_of(process, found, *configurations):
     return process.builds([found.of_names(values) for values in configurations])
 
 
-def test_two_settings_that_build_one_network_have_one(process):
-    opened, found = process("build", BLOCKS, (1, 8, 8))
+def test_two_settings_that_build_one_network_have_one(started):
+    opened, found = started
     first, second, third, dropped, other = builds_of(
         opened,
         found,
@@ -157,9 +175,9 @@ def test_two_settings_that_build_one_network_have_one(process):
     assert {layer.op for layer in other.network.layers} >= {"convolution", "batch_norm", "add"}
 
 
-def test_a_mapping_tells_what_was_read(process):
+def test_a_mapping_tells_what_was_read(model):
     parameters = {"width": [2, 4], "deep": [True, False], "second": [3, 5], "lr": [0.1, 0.2]}
-    opened, found = process("perceptron", parameters)
+    opened, found = model("perceptron", parameters)
     values = {"width": 2, "deep": True, "second": 3, "lr": 0.1}
     deep, flat = builds_of(opened, found, values, {**values, "deep": False})
     assert deep.reads == ["deep", "second", "width"]
@@ -167,9 +185,9 @@ def test_a_mapping_tells_what_was_read(process):
     assert deep.network.key != flat.network.key
 
 
-def test_numbers_and_weights_beside_the_network_tell_modules_apart(process):
+def test_numbers_and_weights_beside_the_network_tell_modules_apart(model):
     parameters = {"width": [2, 4], "lr": [0.1, 0.2], "init": ["usual", "zero"]}
-    opened, found = process("with_rate", parameters)
+    opened, found = model("with_rate", parameters)
     values = {"width": 2, "lr": 0.1, "init": "usual"}
     first, rate, init = builds_of(
         opened, found, values, {**values, "lr": 0.2}, {**values, "init": "zero"}
@@ -178,15 +196,15 @@ def test_numbers_and_weights_beside_the_network_tell_modules_apart(process):
     assert len({build.state for build in (first, rate, init)}) == 3
 
 
-def test_a_model_of_any_parameters_may_have_read_any(process):
-    opened, found = process("of_any", {"width": [2, 4], "lr": [0.1, 0.2]})
+def test_a_model_of_any_parameters_may_have_read_any(model):
+    opened, found = model("of_any", {"width": [2, 4], "lr": [0.1, 0.2]})
     (build,) = builds_of(opened, found, {"width": 2, "lr": 0.1})
     assert build.reads is None and build.state is None
     assert len(build.network.layers) > 2
 
 
-def test_a_model_that_cannot_be_exported_is_one_line(process, caplog):
-    opened, found = process("undecided", {"width": [2, 4]})
+def test_a_model_that_cannot_be_exported_is_one_line(model, caplog):
+    opened, found = model("undecided", {"width": [2, 4]})
     with caplog.at_level(logging.WARNING, "archive.trainer"):
         assert builds_of(opened, found, {"width": 2}, {"width": 4}) == [None, None]
 
@@ -196,8 +214,8 @@ def test_a_model_that_cannot_be_exported_is_one_line(process, caplog):
     assert "\n" not in record.getMessage()
 
 
-def test_a_model_of_several_inputs_has_a_network_and_costs(process):
-    opened, found = process("several", {"width": [2, 4]}, ["8", "scalar:int64"])
+def test_a_model_of_several_inputs_has_a_network_and_costs(model):
+    opened, found = model("several", {"width": [2, 4]}, ["8", "scalar:int64"])
     (build,) = builds_of(opened, found, {"width": 2})
     assert sum(layer.op == "ip" for layer in build.network.layers) >= 1
     costs = opened.known_costs()
@@ -206,19 +224,20 @@ def test_a_model_of_several_inputs_has_a_network_and_costs(process):
     assert costs["flops"]([network]) == [8 * 2 + 2]
 
 
-def test_a_network_is_that_of_an_imported_model(process, folder, monkeypatch):
+def test_a_network_is_that_of_an_imported_model(started, folder, monkeypatch):
     monkeypatch.syspath_prepend(str(folder))
     import built_nets
 
     from archive.architecture.aten.wiring import Input
 
-    opened, found = process("build", BLOCKS, (1, 8, 8))
+    opened, found = started
     (build,) = builds_of(opened, found, {**VALUES, "stage": [BLOCK]})
     module = built_nets.build(4, [BLOCK], 0.0)
     assert import_model(module, [Input((1, 8, 8))]).architecture.key == build.network.key
 
 
-def test_the_example_of_the_guide_builds_one_network_of_two_settings():
+def test_the_example_of_the_guide_builds_one_network_of_two_settings(monkeypatch):
+    monkeypatch.setattr(model_process, "ModelProcess", InProcess)
     declared = space.load(str(ROOT / "docs" / "examples" / "models" / "space.toml"))
     opened = process_of(declared, None)
     found = spaces.of(declared)
@@ -230,7 +249,6 @@ def test_the_example_of_the_guide_builds_one_network_of_two_settings():
         {**values, "depth": 1, "stage": [block]},
         {**values, "depth": 2, "stage": [{"op": "none"}, block]},
     )
-    opened.close()
     assert (first.network, first.state) == (second.network, second.state)
     assert "lr" not in first.reads
 
@@ -271,8 +289,8 @@ class Fixed:
         return [agents.base.Suggestion(member) for member in self.members]
 
 
-def test_a_search_trains_one_of_two_settings_with_one_network(archive, process):
-    opened, found = process("build", BLOCKS, (1, 8, 8))
+def test_a_search_trains_one_of_two_settings_with_one_network(archive, model):
+    opened, found = model("build", BLOCKS, (1, 8, 8))
     study = agents.study(archive, "mine", found)
     members = []
     for stage in ([BLOCK], [SKIP, BLOCK], [BLOCK, BLOCK]):

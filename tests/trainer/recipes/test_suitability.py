@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from archive import space, spaces
 from archive.errors import SettingsError, UsageError
 from archive.store.records import Study
-from archive.trainer.recipes import model_answers, model_process, suitability
+from archive.trainer.recipes import model_process, suitability
 from archive.trainer.recipes.declarations import read_declaration, recipe
 from archive.trainer.recipes.registry import RecipeAccess
 from archive.trainer.recipes.suitability import check_model, check_suitable
 from archive.trainer.tasks import registry
+from tests.support.model_processes import InProcess
 
 TRAINING = """
 import archive
@@ -272,18 +273,6 @@ def models(tmp_path_factory):
     return folder
 
 
-class InProcess(model_process.ModelProcess):
-    """Answers here, without the start of a process."""
-
-    def _start(self):
-        raise AssertionError("no process is needed")
-
-    def _send(self, kind, parameters, shapes, seconds):
-        target = self._question[0]
-        build = model_answers.ModelSource("model", target).load()
-        return model_answers._try(build, parameters, shapes)
-
-
 @pytest.mark.parametrize(
     ("task", "name", "function", "example", "further", "fault"),
     [
@@ -344,17 +333,6 @@ def test_a_model_is_tried_with_an_input_of_the_task(
 
     assert fault in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_a_process_answers_as_this_one(models):
-    process = model_process.ModelProcess(f"{models}/suitable_nets.py:build", [])
-    attempt = process.try_inputs({"width": 2, "flat": False}, [(1, 8, 8), (64,)])
-    assert attempt == model_answers.ModelAttempt(True, outputs=(10,))
-    process.close()
-    # The file imports no torch, so that the process answers soon.
-    missing = model_process.ModelProcess(f"{models}/own.py:gone", [])
-    refused = missing.try_inputs({"width": 2}, [(64,)])
-    assert not refused.built and "gone" in refused.fault
 
 
 def test_names_of_hyperparameters_are_those_of_the_default_recipe():
