@@ -79,8 +79,11 @@ def test_trial_reports_epochs_and_saves_weights(tmp_path):
 
 def test_trial_has_the_result_of_the_loop(tmp_path):
     task = registry.get("digits")
-    *_, last = told(TrialProcess(job(task, tmp_path, TINY_CNN)))
-    here = train(TINY_CNN, task, task.protocol("digits/1"), seed=1)
+    # The epochs are alike.
+    protocol = dataclasses.replace(task.protocol("digits/1"), epochs=3)
+    spec = dataclasses.replace(job(task, tmp_path, TINY_CNN), protocol=protocol)
+    *_, last = told(TrialProcess(spec))
+    here = train(TINY_CNN, task, protocol, seed=1)
     assert last.result.curve["valid_accuracy"] == pytest.approx(
         here.curve["valid_accuracy"], abs=0.01
     )
@@ -162,33 +165,6 @@ def test_a_trial_can_be_ended_at_any_time(tmp_path):
     )
 
 
-def test_a_trial_ends_when_its_daemon_is_killed(tmp_path):
-    code = f"""
-        import time
-        from pathlib import Path
-        from archive.trainer.trial.process import TrialProcess
-        from archive.trainer.trial.spec import TrialSpec
-        from tests.support import faulty
-        from tests.support.networks.nets import TINY_MLP
-        task = faulty.faulty(faulty.hangs)
-        trial = TrialProcess(TrialSpec(TINY_MLP, task, task.protocol(), 0, "cpu", 1, Path({str(tmp_path)!r})))
-        print(trial.pid, flush=True)
-        time.sleep(600)
-    """
-    daemon = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(code)], cwd=ROOT, stdout=subprocess.PIPE, text=True
-    )
-    with daemon:
-        trial = psutil.Process(int(daemon.stdout.readline()))
-        daemon.kill()
-
-    wait_until(
-        lambda: not trial.is_running() or trial.status() == psutil.STATUS_ZOMBIE,
-        60,
-        "the end of the trial",
-    )
-
-
 @pytest.mark.whole
 def test_a_trial_does_not_run_the_main_module_again(tmp_path):
     script = tmp_path / "script.py"
@@ -264,51 +240,88 @@ LOGIN = {
 }
 
 
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory):
+    """Returns a separate process that starts trials, with the login, and the lines that it prints
+    once a last one hangs."""
+    daemons = {}
+
+    def daemon(started="by the daemon"):
+        if started in daemons:
+            return daemons[started]
+
+        code = f"""
+            import multiprocessing, os, sys, time
+            from multiprocessing import connection, forkserver
+            from pathlib import Path
+            if __name__ == "__main__":
+                if {started!r} != "by the daemon":
+                    forkserver.ensure_running()
+                from archive.trainer.tasks import registry as tasks
+                from archive.trainer.trial.messages import TrialFailed, TrialFinished
+                from archive.trainer.trial.process import TrialProcess
+                from archive.trainer.trial.spec import TrialSpec
+                from tests.support import faulty
+                from tests.support.networks.nets import TINY_MLP
+
+                folder = Path({str(tmp_path_factory.mktemp("weights"))!r})
+
+                def start(task):
+                    return TrialProcess(TrialSpec(TINY_MLP, task, task.protocol(), 0, "cpu", 1, folder))
+
+                def last_message(task):
+                    trial, last = start(task), None
+                    while not isinstance(last, (TrialFailed, TrialFinished)):
+                        connection.wait(trial.waitable)
+                        last = (trial.messages() or [last])[-1]
+                    return last
+
+                assert isinstance(last_message(tasks.get("diabetes")), TrialFinished)
+                reason = last_message(faulty.faulty(faulty.tells_its_environment)).reason
+                assert "torch" not in sys.modules
+                assert os.environ["ARCHIVE_PASSWORD"] == "S3cr3t"
+                trial = start(faulty.faulty(faulty.hangs))
+                print(reason)
+                print(trial.pid, flush=True)
+                time.sleep(600)
+        """
+        process = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(code)],
+            cwd=ROOT,
+            env={**os.environ, **LOGIN, "OTHER": "stays"},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        daemons[started] = process, [process.stdout.readline() for _ in range(2)]
+        return daemons[started]
+
+    yield daemon
+    for process, _ in daemons.values():
+        with process:
+            process.kill()
+
+
 @pytest.mark.parametrize("started", ["by the daemon", whole("by others, before")])
-def test_a_trial_does_not_have_the_login_of_the_database(tmp_path, started):
+def test_a_trial_does_not_have_the_login_of_the_database(daemon, started):
     """In a separate process, whose fork server has this environment or not; nor does a process that
     starts trials need torch."""
-    code = f"""
-        import multiprocessing, os, sys
-        from multiprocessing import connection, forkserver
-        from pathlib import Path
-        if __name__ == "__main__":
-            if {started!r} != "by the daemon":
-                forkserver.ensure_running()
-            from archive.trainer.tasks import registry as tasks
-            from archive.trainer.trial.messages import TrialFailed, TrialFinished
-            from archive.trainer.trial.process import TrialProcess
-            from archive.trainer.trial.spec import TrialSpec
-            from tests.support.networks.nets import TINY_MLP
-
-            def last_message(task):
-                spec = TrialSpec(TINY_MLP, task, task.protocol(), 0, "cpu", 1, Path({str(tmp_path)!r}))
-                trial, last = TrialProcess(spec), None
-                while not isinstance(last, (TrialFailed, TrialFinished)):
-                    connection.wait(trial.waitable)
-                    last = (trial.messages() or [last])[-1]
-                return last
-
-            assert isinstance(last_message(tasks.get("diabetes")), TrialFinished)
-            assert "torch" not in sys.modules
-            from tests.support import faulty
-            print(last_message(faulty.faulty(faulty.tells_its_environment)).reason)
-            assert os.environ["ARCHIVE_PASSWORD"] == "S3cr3t"
-    """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        cwd=ROOT,
-        env={**os.environ, **LOGIN, "OTHER": "stays"},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=240,
-    )
-    found, initial = done.stdout.splitlines()[-1].removeprefix("ValueError: ").split("|")
+    _, (reason, _) = daemon(started)
+    found, initial = reason.rstrip().removeprefix("ValueError: ").split("|")
     assert "OTHER" in found.split(",")
     assert not LOGIN.keys() & set(found.split(","))
     if started == "by the daemon":
         assert not LOGIN.keys() & set(initial.split(","))
+
+
+def test_a_trial_ends_when_its_daemon_is_killed(daemon):
+    process, (_, pid) = daemon()
+    trial = psutil.Process(int(pid))
+    process.kill()
+    wait_until(
+        lambda: not trial.is_running() or trial.status() == psutil.STATUS_ZOMBIE,
+        60,
+        "the end of the trial",
+    )
 
 
 def test_the_login_stays_in_the_environment_of_this_process(monkeypatch, tmp_path):
