@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from archive import settings
+from tests.conftest import wipe
 from tests.support import ROOT
 
 pytestmark = pytest.mark.lasts(2)
@@ -37,13 +39,14 @@ def test_the_document_shows_every_file_of_the_package():
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory):
-    """The variables of a process that has the package installed, and an archive of its own."""
+def environment(migrated_connection, store_settings, tmp_path_factory):
+    """The variables of a process that has the package installed, with an empty archive."""
     folder = tmp_path_factory.mktemp("extending")
     # Building writes into the source.
     source = shutil.copytree(PACKAGE, folder / "source")
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, source]
-    subprocess.run(build, check=True, capture_output=True, text=True)
+    # What `python -m build` does, without the two processes that it starts.
+    build = f"from setuptools import build_meta; build_meta.build_wheel({str(folder)!r})"
+    ran(os.environ, sys.executable, "-c", build, cwd=source)
     (wheel,) = folder.glob("*.whl")
     # A wheel without compiled parts is installed by unpacking it: no network, and no pip in the
     # tests' environment.
@@ -55,14 +58,12 @@ def environment(tmp_path_factory):
         for name, value in os.environ.items()
         if not name.startswith("ARCHIVE_") or name in kept
     }
-    found = {**outside, "PYTHONPATH": str(folder / "site"), "ARCHIVE_HOME": str(folder / "home")}
-    yield found
-    ran(found, *COMMAND, "db", "stop")
+    wipe(migrated_connection)
+    shutil.rmtree(store_settings.home / "json-lines", ignore_errors=True)
+    return {**outside, **settings.environment(store_settings), "PYTHONPATH": str(folder / "site")}
 
 
 PARTS = ("archive/spaces", "archive/launchers", "agents", "kernels", "trainer")
-
-COMMAND = (sys.executable, "-m", "archive.cli.main")
 
 
 def ran(environment, *command, cwd=None):
