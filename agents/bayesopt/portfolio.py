@@ -44,8 +44,8 @@ Beyond a thousand networks the ensemble gives way to boosted trees of all evalua
 are then no longer used.
 
 On the space `parameters`, models of codes replace the models of graphs
-(`archive.agents.configurations`), for one objective without learnt constraints. Source studies and
-proxies are not used there.
+(`archive.agents.configurations`), unless constraints are learnt; several objectives are combined
+with random weights. Proxies are not used there.
 
 With parameters beside the networks, each member's covariance is extended to pairs
 (`archive.agents.joint`). Source studies and proxies are not used there either.
@@ -219,7 +219,7 @@ class Portfolio(Agent):
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """See `Agent.propose`."""
         check_count(n)
-        if self._configurations is not None and _is_plain(history):
+        if self._configurations is not None and history.constraints is None:
             greedy = self._greedy_count(history, n)
             return self._configurations.propose(history, n, greedy, rng)
 
@@ -389,11 +389,6 @@ class Portfolio(Agent):
         history = history.with_pending(design)
         rest = space_design(self.space, self._design_model, history, count - len(design), rng)
         return [*design, *rest]
-
-
-def _is_plain(history: History) -> bool:
-    """Return whether a history has one objective and no learnt constraints."""
-    return history.goals is None and history.constraints is None
 
 
 def _as_list(names: Sequence[str] | str | None) -> list[str] | None:

@@ -119,7 +119,7 @@ class RandomForestSearch(ModelBased):
 
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """See `Agent.propose`."""
-        if self._configurations is None or history.goals is not None:
+        if self._configurations is None:
             return super().propose(history, n, rng)
 
         check_count(n)

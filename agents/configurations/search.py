@@ -15,6 +15,7 @@ from archive.agents.configurations.candidates import Candidates, branches
 from archive.agents.configurations.forest import TREES
 from archive.agents.configurations.history import CodedHistory, Coder, row_keys
 from archive.agents.configurations.mixture import MODELS, CodeMixture, fit
+from archive.agents.configurations.scalarisation import scalarise
 from archive.agents.configurations.sources import FIRST, TOP, CodedSource, SourceReader
 from archive.agents.surrogates import outcome_transforms
 from archive.agents.surrogates.base import Array
@@ -100,12 +101,19 @@ class ConfigurationSearch:
     ) -> list[Suggestion]:
         """Return n suggestions; fewer where the space is exhausted.
 
+        Several objectives are combined, with other weights for each suggestion
+        (`archive.agents.configurations.scalarisation`).
+
         Args:
             history: All recorded data.
             n: Number of suggestions.
-            greedy: How many of them, after the design, maximise the posterior mean.
+            greedy: How many of them, after the design, maximise the posterior mean; no effect with
+                several objectives.
             rng: The only source of randomness.
         """
+        if history.goals is not None:
+            return self._propose_for_goals(history, n, rng)
+
         coded = self._coder.read(history)
         sources = self._sources.read(history.sources) if self.settings.sources else []
         n_design = min(self.settings.n_design, FIRST) if sources else self.settings.n_design
@@ -119,6 +127,20 @@ class ConfigurationSearch:
 
         taken = {*history.known, *_keys(suggestions)}
         return [*suggestions, *samples(self.space, n - len(suggestions), taken, rng)]
+
+    def _propose_for_goals(
+        self, history: History, n: int, rng: np.random.Generator
+    ) -> list[Suggestion]:
+        suggestions: list[Suggestion] = []
+        while len(suggestions) < n:
+            single = scalarise(history.with_pending(suggestions), rng)
+            suggested = self.propose(single, 1, 0, rng)
+            if not suggested:
+                break
+
+            suggestions += suggested
+
+        return suggestions
 
     def _best_of(
         self, sources: Sequence[CodedSource], coded: CodedHistory, history: History, count: int
