@@ -75,8 +75,9 @@ def alive(pids) -> list[int]:
     return living
 
 
-def test_ranks_have_the_gradient_of_one_process_and_one_result(tmp_path):
-    trial = group.start(job(tmp_path, "gradient"))
+@pytest.mark.parametrize("wrapped", [False, pytest.param(True, marks=pytest.mark.whole)])
+def test_ranks_have_the_gradient_of_one_process_and_one_result(tmp_path, wrapped):
+    trial = group.start(job(tmp_path, "gradient", hyperparameters={"wrapped": wrapped}))
     assert len(set(trial.pids)) == 2 and trial.pid == trial.pids[0]
     *epochs, last = told(trial)
     wait_until(lambda: not alive(trial.pids), 20, "the end of both")
