@@ -44,8 +44,8 @@ Beyond a thousand networks the ensemble gives way to boosted trees of all evalua
 are then no longer used.
 
 On the space `parameters`, models of codes replace the models of graphs
-(`archive.agents.configurations`), unless constraints are learnt; several objectives are combined
-with random weights. Proxies are not used there.
+(`archive.agents.configurations`): several objectives are combined with random weights, and results
+that violate a constraint have penalised scores. Proxies are not used there.
 
 With parameters beside the networks, each member's covariance is extended to pairs
 (`archive.agents.joint`). Source studies and proxies are not used there either.
@@ -219,7 +219,7 @@ class Portfolio(Agent):
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """See `Agent.propose`."""
         check_count(n)
-        if self._configurations is not None and history.constraints is None:
+        if self._configurations is not None:
             greedy = self._greedy_count(history, n)
             return self._configurations.propose(history, n, greedy, rng)
 

@@ -2,7 +2,8 @@
 
 | symbol | meaning                                                              | shape  |
 |--------|----------------------------------------------------------------------|--------|
-| Y      | scores of the objectives, larger is better                           | (n, M) |
+| Y      | scores of the objectives, larger is better; penalised where a        | (n, M) |
+|        | constraint is violated (`archive.agents.constraints.slacks`)         |        |
 | C      | costs, (max Y - Y) / (max Y - min Y) for each objective, in [0, 1]   | (n, M) |
 | w      | weights, uniform on the simplex                                      | (M,)   |
 | s      | score, -(max_j w_j C_j + rho sum_j w_j C_j), rho = .05               | (n,)   |
@@ -19,6 +20,7 @@ from dataclasses import replace
 import numpy as np
 
 from archive.agents.base import History
+from archive.agents.constraints.slacks import penalise
 from archive.agents.objectives.goals import points
 from archive.agents.surrogates.base import Array
 
@@ -36,6 +38,9 @@ def scalarise(history: History, rng: np.random.Generator) -> History:
         rng: Source of the weights.
     """
     whole, scores = points(history)
+    if history.constraints is not None:
+        scores = penalise(scores, history.constraints.violations(whole))
+
     weights = rng.dirichlet(np.ones(scores.shape[1]))
     combined = combine(scores, weights) if len(whole) else np.empty(0)
     score_of = dict(zip(map(id, whole), combined.tolist(), strict=True))
@@ -44,7 +49,7 @@ def scalarise(history: History, rng: np.random.Generator) -> History:
         score = score_of.get(id(observation), float("nan"))
         observations.append(replace(observation, score=score, further=()))
 
-    return replace(history, observations=tuple(observations), goals=None)
+    return replace(history, observations=tuple(observations), goals=None, constraints=None)
 
 
 def combine(scores: Array, weights: Array) -> Array:

@@ -17,6 +17,7 @@ from archive.agents.configurations.history import CodedHistory, Coder, row_keys
 from archive.agents.configurations.mixture import MODELS, CodeMixture, fit
 from archive.agents.configurations.scalarisation import scalarise
 from archive.agents.configurations.sources import FIRST, TOP, CodedSource, SourceReader
+from archive.agents.constraints.slacks import with_penalties
 from archive.agents.surrogates import outcome_transforms
 from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
@@ -102,7 +103,8 @@ class ConfigurationSearch:
         """Return n suggestions; fewer where the space is exhausted.
 
         Several objectives are combined, with other weights for each suggestion
-        (`archive.agents.configurations.scalarisation`).
+        (`archive.agents.configurations.scalarisation`). Results that violate a constraint have
+        penalised scores (`archive.agents.constraints.slacks`).
 
         Args:
             history: All recorded data.
@@ -114,6 +116,7 @@ class ConfigurationSearch:
         if history.goals is not None:
             return self._propose_for_goals(history, n, rng)
 
+        history = with_penalties(history)
         coded = self._coder.read(history)
         sources = self._sources.read(history.sources) if self.settings.sources else []
         n_design = min(self.settings.n_design, FIRST) if sources else self.settings.n_design

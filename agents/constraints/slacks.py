@@ -127,12 +127,15 @@ class StudyConstraints:
 
 def adapt(agent: Agent, history: History) -> History:
     """Return a history with penalised scores for an agent that does not use constraints."""
-    constraints = history.constraints
-    if constraints is None or agent.uses_constraints:
+    return history if agent.uses_constraints else with_penalties(history)
+
+
+def with_penalties(history: History) -> History:
+    """Return a history with penalised scores; the history itself without constraints."""
+    if history.constraints is None:
         return history
 
-    usable = history.usable
-    violations_of = constraints.violations(usable)
+    violations_of = history.constraints.violations(history.usable)
     penalised = iter(penalise(history.scores[:, None], violations_of)[:, 0].tolist())
     observations = []
     for observation in history.observations:

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from archive import agents, space, spaces
 from archive.agents.base import History, Observation
 from archive.agents.configurations.scalarisation import RHO, combine, scalarise
+from archive.agents.constraints.slacks import StudyConstraints
 from archive.agents.objectives.goals import Goals
+from archive.constraints import Constraint
 from archive.store.records import Objective
 
 GOALS = Goals((Objective("near", "maximise"), Objective("far", "maximise")))
@@ -65,6 +67,36 @@ def test_a_search_for_two_objectives_finds_compromises(kind, settings):
     compromises = [values["x"] for values in proposed if 0.1 <= values["x"] <= 0.9]
     assert len(compromises) >= 8
     assert max(compromises) - min(compromises) > 0.3
+
+
+@pytest.mark.parametrize("goals", [None, GOALS], ids=["one objective", "two objectives"])
+@pytest.mark.parametrize(
+    ("kind", "settings"), [("portfolio", {}), ("random-forest", {"trees": 20})]
+)
+def test_results_that_violate_a_measured_constraint_are_left(kind, settings, goals):
+    parameters = space.Space(x=space.real(0, 1), loss=space.real(0, 1))
+    searched = spaces.get("parameters", parameters=parameters.json()["parameters"])
+    limits = StudyConstraints((Constraint("size", "<=", 0.5),))
+    rng = np.random.default_rng(6)
+    observations = []
+    for number in range(12):
+        observations.append(observe_size(searched, searched.sample(rng), number))
+
+    agent = agents.get(kind, searched, **settings)
+    sizes = []
+    for number in range(12, 22):
+        history = History(tuple(observations), goals=goals, constraints=limits)
+        (suggestion,) = agent.propose(history, 1, rng)
+        observations.append(observe_size(searched, suggestion.architecture, number))
+        sizes.append(observations[-1].measured[0])
+
+    # The best scores are at x = 1, where no result meets the constraint.
+    assert sum(size <= 0.5 for size in sizes) >= 7
+
+
+def observe_size(searched, network, number):
+    x = searched.named(network)["x"]
+    return Observation(network, x, str(number), further=(x,), measured=(x,))
 
 
 def test_observations_without_an_objective_have_no_score_and_stay_known():
