@@ -108,7 +108,7 @@ def fill(archive, shell, folder):
         "--study",
         "second",
     )
-    rungs = ("--rungs", "1,2", "--reduction", "2", "--budget", "4")
+    rungs = ("--rungs", "1,2", "--reduction", "2", "--budget", "2")
     with serving(archive):
         shell.types(*search, "--warm-start", "first", *rungs, "--trainers", "0")
 
