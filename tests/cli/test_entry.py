@@ -180,7 +180,6 @@ def test_the_cache_is_in_the_home_of_the_command(tmp_path, monkeypatch, capsys):
         (["search", "--protocol", "digits/9"], ["digits/9", "digits/1"]),
         (["search", "--task", "diabetes", "--space", "cnn"], ["diabetes", "cnn", "mlp"]),
         (["search", "--budgt", "3"], ["unknown option '--budgt': did you mean --budget?"]),
-        (["search", "--study", ""], ["name", "''"]),
         (["search", "--warm-start", ","], ["--warm-start", "','"]),
         (["query", "RETURN 1", "-p", "novalue"], ["NAME=VALUE", "novalue"]),
         (["query"], ["CYPHER"]),
@@ -249,7 +248,8 @@ def test_a_reader_that_ends_early_is_no_error(monkeypatch):
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "w") as stdout:
-        command = [sys.executable, "-m", "archive.cli.main", "tasks"]
+        # This command loads less than others that print much.
+        command = [sys.executable, "-m", "archive.cli.main", "agents"]
         done = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=60)
 
     assert (done.returncode, done.stderr) == (0, "")
@@ -259,7 +259,7 @@ def test_a_reader_that_ends_early_is_no_error(monkeypatch):
 @pytest.mark.parametrize("options", [[], ["--json"]])
 def test_a_full_disk_is_one_line(options):
     with open("/dev/full", "w") as full:
-        command = [sys.executable, "-m", "archive.cli.main", "tasks", *options]
+        command = [sys.executable, "-m", "archive.cli.main", "agents", *options]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
 
     assert (done.returncode, done.stderr) == (
@@ -310,7 +310,16 @@ sys.meta_path.insert(0, Finder)
 """
 
 
-@pytest.mark.parametrize("seconds", [None, 0.0, 0.02, 0.05])
+# Within the modules of the package, each delay meets another one.
+@pytest.mark.parametrize(
+    "seconds",
+    [
+        None,
+        pytest.param(0.0, marks=pytest.mark.whole),
+        0.02,
+        pytest.param(0.05, marks=pytest.mark.whole),
+    ],
+)
 def test_ctrl_c_while_modules_load_is_one_line(tmp_path, seconds):
     variables = {**os.environ, "ARCHIVE_PATIENCE": "60"}
     # A test run in the background of a shell ignores the signal, and so would its children.
@@ -391,7 +400,15 @@ def test_a_signal_within_a_command_is_its_exit_code(monkeypatch, capsys, number,
     assert capsys.readouterr().err.split()[:2] == ["stopping", "interrupted:"]
 
 
-@pytest.mark.parametrize("words", ["archive foo ", "archive foo --b", "archive stu"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "archive foo ",
+        "archive foo --b",
+        # `tests/cli/test_completion.py` asks in its own process.
+        pytest.param("archive stu", marks=pytest.mark.whole),
+    ],
+)
 def test_a_shell_that_asks_how_a_line_goes_on_gets_no_error(words):
     count = str(len(words.split(" ")) - 1)
     done = run(_ARCHIVE_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=count)

@@ -102,6 +102,9 @@ def _check_searches(user):
         "search", "--task", "diabetes", "--study", "third", "--warm-start", "frist", code=2
     )
     assert "did you mean first" in unknown.stderr
+    nameless = user.types("search", "--task", "diabetes", "--study", "", code=2)
+    (line,) = nameless.stderr.strip().splitlines()
+    assert line.startswith("error: a new study needs a name") and "''" in line
     assert [study["study"] for study in document(user, "study", "list")["studies"]] == [
         "first",
         "second",
