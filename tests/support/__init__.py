@@ -1,4 +1,8 @@
-"""Shared parts of the tests: the place of the reference data, and small helpers."""
+"""Shared parts of the tests: the place of the reference data, and small helpers.
+
+Trials and daemons of the tests import modules beside this one, in their own processes: this one
+imports pytest and hypothesis, which take a fifth of a second, where they are used.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +14,10 @@ import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import hypothesis
-import pytest
-
-from archive import agents
+if TYPE_CHECKING:
+    import hypothesis
 
 ROOT = Path(__file__).resolve().parents[2]
 WHOLE = os.environ.get("ARCHIVE_TEST_WHOLE") == "1"
@@ -31,12 +33,16 @@ def java_only() -> dict[str, str]:
 
 def whole(*parameters: Any) -> Any:
     """Parameters of a test that run with the whole matrix only."""
+    import pytest
+
     return pytest.param(*parameters, marks=pytest.mark.whole)
 
 
 def installed_agents() -> list[str]:
     """The names of the agents whose package is installed: SMAC3 is in no environment of the tests
     unless somebody adds it."""
+    from archive import agents
+
     names = list(agents.names())
     if importlib.util.find_spec("smac") is None:
         names.remove("smac")
@@ -50,6 +56,8 @@ def data_dir() -> Path:
     The reference data is not part of the repository; without it, the tests that need it are
     skipped.
     """
+    import pytest
+
     given = os.environ.get("ARCHIVE_DATA_DIR")
     folder = Path(given) if given else ROOT.parent / "shared"
     if not folder.joinpath("golden").is_dir():
@@ -90,6 +98,8 @@ def examples(times: float) -> hypothesis.settings:
     instructive; fewer where an example trains a network, asks a server or solves a problem by brute
     force.
     """
+    import hypothesis
+
     return hypothesis.settings(
         max_examples=max(1, round(times * hypothesis.settings.default.max_examples))
     )
@@ -105,6 +115,8 @@ def repeatable(metrics: Mapping[str, float]) -> dict[str, float]:
 
 def wait_until(condition: Any, seconds: float = 30.0, what: str = "the condition") -> Any:
     """Wait for a condition to be truthy, and return its value; fail when it does not come."""
+    import pytest
+
     deadline = time.monotonic() + seconds
     pause = 0.02
     while not (met := condition()):
