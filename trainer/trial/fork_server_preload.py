@@ -8,6 +8,8 @@ from __future__ import annotations
 import signal
 import warnings
 
+import numpy.random  # noqa: F401
+
 import archive.trainer.datasets.readers
 import archive.trainer.datasets.scikit_learn
 import archive.trainer.fit.train

@@ -127,7 +127,7 @@ def test_trials_of_two_ranks_have_one_result_or_one_failure(archive, trainer):
     targets = {"good": "sums", "bad": "breaks"}
     propose(archive, NETS[:1], protocol="diabetes/1+recipe:good", name="good")
     propose(archive, NETS[:1], protocol="diabetes/1+recipe:bad", name="bad")
-    for name, seconds in (("good", None), ("bad", 5.0)):
+    for name, seconds in (("good", None), ("bad", 3.0)):
         daemon = trainer(devices_per_trial=2, study=name, trial_seconds=seconds, idle_seconds=0.3)
         tally = recipe(daemon, module="tests.support.clusters.ranks", **targets).run()
         assert (tally.complete, tally.failed) == ((1, 0) if name == "good" else (0, 1))
@@ -136,7 +136,7 @@ def test_trials_of_two_ranks_have_one_result_or_one_failure(archive, trainer):
     assert good.state is State.COMPLETE
     assert (bad.state, bad.reason) == (
         State.FAILED,
-        "the trial took longer than its limit of 5 s (--trial-timeout)",
+        "the trial took longer than its limit of 3 s (--trial-timeout)",
     )
     assert daemon.device == "cpu+cpu"
     running = [child.cwd() for child in psutil.Process().children(recursive=True)]
