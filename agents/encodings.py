@@ -284,8 +284,8 @@ class Perceptrons:
         # Where all layers have one width, there is nothing to vary.
         places = []
         for layer in range(self.depth(codes), 0, -1):
-            if (place := self._at.get(f"units_{layer}")) is not None:
-                places.append(place)
+            if (index := self._at.get(f"units_{layer}")) is not None:
+                places.append(index)
 
         for change in range(1, 33):
             for column in places:
