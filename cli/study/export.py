@@ -262,7 +262,7 @@ def plot(
     path: Path | None,
     force: bool,
     axes: tuple[str, ...],
-    is_own: bool,
+    own: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -292,7 +292,7 @@ def plot(
 
     path = path or Path(f"{as_file(names[0])}-{kind}.png")
     form = check_format(path)
-    options |= {"axes": axes or None, "whole": False if is_own else None}
+    options |= {"axes": axes or None, "whole": False if own else None}
     kinds.check(kind, names, options)
     check_free(path, force=force)
     with open_archive(ctx) as archive:

@@ -14,7 +14,7 @@ from archive.spaces.constrained import constrain
 from archive.trainer.recipes import model_process
 from archive.trainer.recipes.model_answers import ModelAttempt
 from archive.trainer.recipes.model_process import ModelProcess, process_of
-from tests.support.model_processes import InProcess
+from tests.support.networks.model_processes import InProcess
 
 MODELS = """
 import time

@@ -16,7 +16,7 @@ from archive.trainer.intake.reads import Reads, RecordedParameters
 from archive.trainer.recipes import model_process
 from archive.trainer.recipes.model_process import process_of
 from tests.support import ROOT
-from tests.support.model_processes import InProcess
+from tests.support.networks.model_processes import InProcess
 
 MODELS = """
 import torch

@@ -14,7 +14,7 @@ from archive.trainer.recipes.declarations import read_declaration, recipe
 from archive.trainer.recipes.registry import RecipeAccess
 from archive.trainer.recipes.suitability import check_model, check_suitable
 from archive.trainer.tasks import registry
-from tests.support.model_processes import InProcess
+from tests.support.networks.model_processes import InProcess
 
 TRAINING = """
 import archive
