@@ -336,10 +336,7 @@ def _start(folder: Folder, settings: Settings, deadline: float) -> Server:
             supervisor = spawn(folder, settings)
         elif supervisor == 0:
             if run is not None and runs_elsewhere(run) and past(min(takeover, deadline)):
-                raise ServerStartError(
-                    f"the embedded archive over {folder.home} serves one "
-                    f"machine{whereabouts(run)}. For both, {way_to_neo4j(folder.home)}"
-                )
+                raise _used_elsewhere(folder, run)
 
             end_orphan(run)
         elif (code := exit_code(supervisor)) is not None:
@@ -357,12 +354,21 @@ def _start(folder: Folder, settings: Settings, deadline: float) -> Server:
                 )
 
         if past(deadline):
-            message = (
-                f"the embedded server over {folder.home} is not ready in time{whereabouts(run)}"
-            )
+            if run is not None and runs_elsewhere(run):
+                raise _used_elsewhere(folder, run)
+
+            message = f"the embedded server over {folder.home} is not ready in time"
             raise ServerStartError(failure(folder, message))
 
         time.sleep(POLL_SECONDS)
+
+
+def _used_elsewhere(folder: Folder, run: ServerRun) -> ServerStartError:
+    """Return the error of a folder that a server on another machine has open."""
+    return ServerStartError(
+        f"the embedded archive over {folder.home} serves one machine{whereabouts(run)}. "
+        f"For both, {way_to_neo4j(folder.home)}"
+    )
 
 
 def _check_space(settings: Settings) -> None:
