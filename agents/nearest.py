@@ -60,7 +60,7 @@ class Neighbour:
         layers: Number of its layers.
         edges: Number of its edges.
         evaluations: Number of its results and of its configurations' results, in all studies.
-        configurations: Keys of the configurations of parameters whose model builds it.
+        configurations: Keys of the configurations from which a model built it.
     """
 
     key: str

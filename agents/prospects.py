@@ -40,7 +40,7 @@ from archive.agents.rungs import project_scores, score_after
 from archive.agents.surrogates.base import Array, Posterior
 from archive.architecture.graph import Architecture
 from archive.errors import NumericalError
-from archive.rungs import Rungs
+from archive.rungs import LengthGain, Rungs
 from archive.spaces.base import Space, distinct_sample
 from archive.spaces.constrained import ConstrainedSpace
 from archive.spaces.parameters import Parameters
@@ -87,27 +87,6 @@ class ExpectedGain:
     high: float
     noise: float
     networks: int
-
-
-@dataclass(frozen=True)
-class StepGain:
-    """Gain of trainings between two lengths, in score units.
-
-    Attributes:
-        begin: Epochs of the shorter length.
-        end: Epochs of the longer one.
-        trainings: Number of trainings with a score at both.
-        mean: Mean gain.
-        low: Lower end of its 95 % interval; None of one training.
-        high: Upper end.
-    """
-
-    begin: int
-    end: int
-    trainings: int
-    mean: float
-    low: float | None
-    high: float | None
 
 
 @dataclass(frozen=True)
@@ -320,7 +299,7 @@ def _random_networks(space: Space, rng: np.random.Generator) -> Sequence[Archite
     return [members[position] for position in positions.tolist()]
 
 
-def step_gains(evaluations: Sequence[Evaluation], study: Study) -> list[StepGain]:
+def step_gains(evaluations: Sequence[Evaluation], study: Study) -> list[LengthGain]:
     """Return the gains of a study's trainings from rung to rung, or over their second half.
 
     A gain of the best score within a length. Only the best trainings of a rung continue, so that
@@ -361,7 +340,7 @@ def step_gains(evaluations: Sequence[Evaluation], study: Study) -> list[StepGain
     return steps
 
 
-def _step(begin: int, end: int, gains: Array) -> StepGain:
+def _step(begin: int, end: int, gains: Array) -> LengthGain:
     mean = float(gains.mean())
     low: float | None = None
     high: float | None = None
@@ -370,7 +349,7 @@ def _step(begin: int, end: int, gains: Array) -> StepGain:
         low = mean - half
         high = mean + half
 
-    return StepGain(begin, end, len(gains), mean, low, high)
+    return LengthGain(begin, end, len(gains), mean, low, high)
 
 
 def paused_trainings(evaluations: Sequence[Evaluation], study: Study) -> list[PausedTraining]:

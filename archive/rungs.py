@@ -32,6 +32,27 @@ _LARGEST_SHOWN = 10**9
 
 
 @dataclass(frozen=True)
+class LengthGain:
+    """Mean gain of trainings between two lengths.
+
+    Attributes:
+        begin: Epochs of the shorter length.
+        end: Epochs of the longer one.
+        trainings: Number of trainings with a value at both.
+        mean: Mean gain in the objective, positive where the longer training is better.
+        low: Lower end of its 95 % interval; null of one training.
+        high: Upper end.
+    """
+
+    begin: int
+    end: int
+    trainings: int
+    mean: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
 class Rungs:
     """The rungs of a study.
 

@@ -198,7 +198,7 @@ class _CanonicalSearch:
 
 
 class _PlainLinks:
-    """Colours of networks whose edges have no arguments."""
+    """Colours of networks without arguments of edges."""
 
     def __init__(self, labels: Sequence[Label], parents: Links, children: Links) -> None:
         self.labels = labels

@@ -2,8 +2,7 @@
 
 Each parameter that exists is one layer between the input and the output, whose attributes are its
 name and its value. Two configurations are one network exactly if they have the same parameters with
-the same values, so that the archive answers what it knows of a configuration as it does for a
-network.
+the same values, so that every question about networks can be asked about configurations.
 
 | attribute  | content                                                                                |
 |------------|----------------------------------------------------------------------------------------|

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from archive.architecture.layer import BESIDE
 from archive.errors import UsageError
 from archive.objectives import sign
+from archive.rungs import LengthGain
 from archive.store.records import State
 
 if TYPE_CHECKING:
@@ -60,27 +61,6 @@ class RecommendedNetwork:
     architecture: str
     expected: float
     configuration: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class LengthGain:
-    """Mean gain of trainings between two lengths.
-
-    Attributes:
-        begin: Epochs of the shorter length.
-        end: Epochs of the longer one.
-        trainings: Number of trainings with a value at both.
-        mean: Mean gain in the objective, positive where the longer training is better.
-        low: Lower end of its 95 % interval; null of one training.
-        high: Upper end.
-    """
-
-    begin: int
-    end: int
-    trainings: int
-    mean: float
-    low: float | None
-    high: float | None
 
 
 @dataclass(frozen=True)
@@ -164,10 +144,7 @@ def prospects(archive: Archive, study: str) -> ProspectReport:
             values_of(stored, gain.recommended),
         )
 
-    longer = []
-    for step in step_gains(archive.studies.evaluations(study), stored):
-        longer.append(LengthGain(**vars(step)))
-
+    longer = step_gains(archive.studies.evaluations(study), stored)
     paused = []
     for training in paused_trainings(history, stored)[:PAUSED]:
         ends = sorted(

@@ -298,9 +298,8 @@ The prior of log w has a quarter of the bound as its standard deviation: most we
 1/e and e."""
 
 
-@final
-class CommonScaleARD(Covariance):
-    """alpha exp(-beta / c * sum_i w_i d_i); theta = log(alpha, beta, w_1, …, w_c).
+class CommonScale(Covariance):
+    """A covariance with theta = log(alpha, beta, w_1, …, w_c).
 
     beta is common to all components, and each has a weight relative to it, with a prior centred
     at 1. The few observations at the beginning of a search determine the common scale, and a weight
@@ -330,6 +329,11 @@ class CommonScaleARD(Covariance):
     def variance(self, theta: Floats) -> float:
         """Return alpha."""
         return float(np.exp(self._check(theta)[0]))
+
+
+@final
+class CommonScaleARD(CommonScale):
+    """alpha exp(-beta / c * sum_i w_i d_i)."""
 
     def bind(self, stack: Floats) -> BoundCovariance:
         """Bind the exponential of c betas."""

@@ -25,10 +25,8 @@ from typing import final
 import numpy as np
 
 from archive.kernels.covariance.base import (
-    ALPHA,
-    BETA,
-    LOG_WEIGHT_BOUND,
     BoundCovariance,
+    CommonScale,
     Covariance,
     Floats,
 )
@@ -40,34 +38,8 @@ _ROOT = np.sqrt(5.0)
 
 
 @final
-class MaternARD(Covariance):
-    """Matern covariance with nu = 5/2 of squared distances; theta = log(alpha, beta, w_1, …, w_c).
-
-    beta is common to all components, and each has a weight relative to it, with a prior centred at
-    1, as of `archive.kernels.covariance.base.CommonScaleARD`.
-
-    Args:
-        components: c; each is a squared distance.
-    """
-
-    def __init__(self, components: int) -> None:
-        self.components = components
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Return `alpha`, `beta` and a `weight` for each component."""
-        return ("alpha", "beta", *(f"weight[{component}]" for component in range(self.components)))
-
-    def bounds(self, stack: Floats) -> Floats:
-        """Scale beta to the median of all positive squared distances."""
-        positive = stack[stack > 0]
-        scale = np.median(positive) if positive.size else 1.0
-        weights = np.tile([-LOG_WEIGHT_BOUND, LOG_WEIGHT_BOUND], (self.components, 1))
-        return np.vstack([np.log(ALPHA), np.log(np.array(BETA) / scale), weights])
-
-    def variance(self, theta: Floats) -> float:
-        """Return alpha."""
-        return float(np.exp(self._check(theta)[0]))
+class MaternARD(CommonScale):
+    """Matern covariance with nu = 5/2 of c squared distances."""
 
     def bind(self, stack: Floats) -> BoundCovariance:
         """Keep the squared distances."""
