@@ -129,11 +129,8 @@ MATCH (a:Architecture {functional_key: key})
 USING INDEX SEEK a:Architecture(functional_key)
 MATCH (a)<-[:OF]-(p)
 WHERE p.study = $study
-RETURN DISTINCT key
+RETURN DISTINCT key, p.hyperparameters AS hyperparameters
 """
-
-# The same with the hyperparameters of each proposal.
-KNOWN_PAIRS = KNOWN.replace("DISTINCT key", "DISTINCT key, p.hyperparameters AS hyperparameters")
 
 DONE = """
 MATCH (s:Study {name: $study})-[:PROPOSED]->(p:Proposal)
@@ -332,7 +329,7 @@ def _known_pairs(
     """Return the pairs of those networks and their hyperparameters that a study already has."""
     keys = sorted({network.functional_key for network in networks})
     pairs = set()
-    for row in tx.run(KNOWN_PAIRS, study=study, keys=keys):
+    for row in tx.run(KNOWN, study=study, keys=keys):
         pairs.add((row["key"], to_json(from_json(row["hyperparameters"]))))
 
     return pairs

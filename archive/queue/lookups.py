@@ -41,10 +41,7 @@ MATCH (a)<-[:OF]-(p)
 WHERE p.study = $study
 RETURN properties(p) AS proposal
 ORDER BY p.number
-LIMIT 1
 """
-
-OF_PAIR = OF_NETWORK.replace("LIMIT 1", "")
 
 HELD = """
 UNWIND $rows AS row
@@ -89,7 +86,8 @@ def of_ids(connection: Connection, ids: Sequence[str]) -> list[Proposal]:
 
 def of_network(connection: Connection, study: str, functional_key: str) -> Proposal | None:
     """Return the first proposal of a study for a network; None where it has none."""
-    row = connection.read(lambda tx: tx.run(OF_NETWORK, study=study, key=functional_key).single())
+    first = f"{OF_NETWORK}LIMIT 1"
+    row = connection.read(lambda tx: tx.run(first, study=study, key=functional_key).single())
     return None if row is None else proposal_from(row["proposal"])
 
 
@@ -97,7 +95,7 @@ def of_pair(
     connection: Connection, study: str, functional_key: str, hyperparameters: Mapping[str, Any]
 ) -> Proposal | None:
     """Return the first proposal of a study for a network with hyperparameters; None without one."""
-    rows = connection.read(lambda tx: tx.run(OF_PAIR, study=study, key=functional_key).data())
+    rows = connection.read(lambda tx: tx.run(OF_NETWORK, study=study, key=functional_key).data())
     text = to_json(hyperparameters)
     for row in rows:
         proposal = proposal_from(row["proposal"])

@@ -15,7 +15,9 @@ from archive.errors import SettingsError, UsageError
 from tests.agents.configurations.test_search import SPACES, keys, observed
 from tests.support import installed_agents
 
-needs_smac = pytest.mark.skipif("smac" not in installed_agents(), reason="the extra smac")
+needs_smac = pytest.mark.skipif(
+    "smac" not in installed_agents(), reason="SMAC3 is not installed: an extra of its own"
+)
 
 
 def mixed():
