@@ -42,7 +42,6 @@ from archive.architecture.graph import Architecture
 from archive.errors import NumericalError
 from archive.rungs import LengthGain, Rungs
 from archive.spaces.base import Space, distinct_sample
-from archive.spaces.constrained import ConstrainedSpace
 from archive.spaces.parameters import Parameters
 
 if TYPE_CHECKING:
@@ -153,11 +152,10 @@ def gain_of(
         if network.functional_key in own_keys:
             networks_of_study.append(network)
 
-    whole = space.whole if isinstance(space, ConstrainedSpace) else space
     noisy = is_noisy(observations)
     try:
-        if isinstance(whole, Parameters):
-            drawn = _of_configurations(whole, fitted_to, networks_of_study[:EVALUATED], noisy)
+        if isinstance(space.whole, Parameters):
+            drawn = _of_configurations(space.whole, fitted_to, networks_of_study[:EVALUATED], noisy)
         else:
             drawn = _of_networks(space, fitted_to, networks_of_study[:EVALUATED], noisy)
     except NumericalError:

@@ -42,7 +42,6 @@ from archive.errors import ProposalStateError, UsageError
 from archive.queries import pareto
 from archive.queries.proposals import VALUES_OF_RESULT
 from archive.queue.admission import checked_priority
-from archive.spaces.constrained import ConstrainedSpace
 from archive.spaces.joint import joint_space_of
 from archive.store.records import Proposal, Result, State
 from archive.values import checked_seconds
@@ -376,7 +375,7 @@ class AskTellStudy:
         """Return the current proposal, created for a network without one."""
         if isinstance(evaluated, Architecture):
             # A result is knowledge even of a network that does not meet the constraints.
-            whole = self.space.whole if isinstance(self.space, ConstrainedSpace) else self.space
+            whole = self.space.whole
             proposal = self._add(evaluated, 0.0, space=whole)
             while proposal is None:
                 # A told result is never refused: the budget is raised for it.

@@ -53,8 +53,6 @@ def builder_of(request: SearchRequest, home: Path) -> ConfigurationBuilder | Non
 
 def parameters_of(space: Space) -> ParameterSpace | None:
     """Return the parameters of a space of configurations; None for another space."""
-    from archive.spaces.constrained import ConstrainedSpace
     from archive.spaces.parameters import Parameters
 
-    whole = space.whole if isinstance(space, ConstrainedSpace) else space
-    return whole.parameters if isinstance(whole, Parameters) else None
+    return space.whole.parameters if isinstance(space.whole, Parameters) else None

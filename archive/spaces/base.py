@@ -192,6 +192,11 @@ class Space(ABC):
         """Whether networks can be drawn and mutated; if not, no agent can search the space."""
         return True
 
+    @property
+    def whole(self) -> Space:
+        """The space without the constraints of a study; itself where there are none."""
+        return self
+
     def decisions(self) -> Decisions | None:
         """Return the encoding of networks as categorical decisions; None if the space has none.
 

@@ -73,7 +73,6 @@ class ConstrainedSpace(Space):
 
     Attributes:
         name: Name of the space.
-        whole: The whole space.
         constraints: The constraints.
     """
 
@@ -82,9 +81,14 @@ class ConstrainedSpace(Space):
     ) -> None:
         self.name = space.name
         self.adopts = space.adopts
-        self.whole = space
+        self._whole = space
         self.constraints = tuple(constraints)
         self._costs = dict(costs)
+
+    @property
+    def whole(self) -> Space:
+        """See `Space.whole`."""
+        return self._whole
 
     @property
     def config(self) -> dict[str, Any]:

@@ -330,7 +330,4 @@ class JointDecisions(Decisions):
 
 def joint_space_of(space: Space) -> JointSpace | None:
     """Return a space of networks and parameters, also below constraints; None for another space."""
-    from archive.spaces.constrained import ConstrainedSpace
-
-    whole = space.whole if isinstance(space, ConstrainedSpace) else space
-    return whole if isinstance(whole, JointSpace) else None
+    return space.whole if isinstance(space.whole, JointSpace) else None
