@@ -37,7 +37,7 @@ def inputs():
 """
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def folder(tmp_path_factory):
     """Folder with a module of models, which this process imports once by its name."""
     folder = tmp_path_factory.mktemp("models")

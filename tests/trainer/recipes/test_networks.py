@@ -112,7 +112,7 @@ BLOCK = {"op": "block", "bottleneck": 2}
 SKIP = {"op": "skip"}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     (folder / "built_nets.py").write_text(MODELS)
