@@ -10,7 +10,12 @@ from urllib.parse import quote
 _LONGEST = 200
 
 TAIL_BYTES = 4000
-"""Bytes of a log that are read, at most."""
+"""Bytes of a log that are shown, at most."""
+LINE_BYTES = 1000
+"""Bytes of a line of a log that are shown in any case."""
+
+_READ_BYTES = 16 * TAIL_BYTES
+_OMISSION = b" [...] "
 
 
 def file_name(identifier: str) -> str:
@@ -53,11 +58,33 @@ def observer_logs(home: Path) -> Path:
 def last_lines(path: Path, lines: int) -> list[str]:
     """Return the last lines of a log, at most `TAIL_BYTES` long together.
 
+    A line longer than both its share and `LINE_BYTES` lacks its middle: a crash of Python ends
+    with one line that names every extension module, and must not lose the lines before it.
+
     Raises:
         OSError: There is no log, or it cannot be read.
     """
     with path.open("rb") as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
-        last = file.read(TAIL_BYTES)
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _READ_BYTES))
+        read = file.read(_READ_BYTES)
 
-    return last.decode(errors="replace").splitlines()[-lines:]
+    kept: list[str] = []
+    longest = max(LINE_BYTES, TAIL_BYTES // lines - 1)
+    room = TAIL_BYTES
+    for line in reversed(read.splitlines()[-lines:]):
+        shown = _shorten(line, longest)
+        room -= len(shown) + 1
+        if room < 0:
+            break
+
+        kept.append(shown.decode(errors="replace"))
+
+    return kept[::-1]
+
+
+def _shorten(line: bytes, longest: int) -> bytes:
+    if len(line) <= longest:
+        return line
+
+    half = (longest - len(_OMISSION)) // 2
+    return line[:half] + _OMISSION + line[-half:]

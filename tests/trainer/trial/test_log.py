@@ -7,6 +7,8 @@ import subprocess
 import sys
 import textwrap
 
+import pytest
+
 from archive.trainer.storage.file_names import TAIL_BYTES
 from archive.trainer.trial import log as triallog
 from tests.support import ROOT
@@ -20,7 +22,23 @@ def test_tail_is_the_end_of_the_log_and_bounded(tmp_path):
     log.write_bytes(b"x" * 100_000 + b"\xff end")
     tail = triallog.tail(log)
     assert tail.endswith("\ufffd end")
-    assert len(tail) == TAIL_BYTES
+    assert len(tail) <= TAIL_BYTES
+    log.write_text("".join(f"line {k} {'x' * 200}\n" for k in range(1000)))
+    tail = triallog.tail(log)
+    assert TAIL_BYTES - 300 < len(tail) <= TAIL_BYTES
+    assert tail.startswith("line 98")
+
+
+@pytest.mark.parametrize("length", [900, 3_900, 4_100, 50_000])
+def test_a_long_line_does_not_displace_the_lines_before_it(tmp_path, length):
+    log = tmp_path / "a.log"
+    modules = "Extension modules: " + "m" * length + " (total: 181)"
+    log.write_text("Fatal Python error: Segmentation fault\n  File 'a.py'\n\n" + modules + "\n")
+    tail = triallog.tail(log)
+    assert tail.startswith("Fatal Python error: Segmentation fault\n")
+    assert tail.endswith(" (total: 181)")
+    assert "Extension modules: m" in tail
+    assert len(tail) <= TAIL_BYTES
 
 
 def test_a_log_is_cut_at_a_line_and_keeps_its_end(tmp_path):
