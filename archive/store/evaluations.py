@@ -73,13 +73,21 @@ UNWIND $rows AS row
 MERGE (t:Task {id: row.id})
 ON CREATE SET t.name = row.task, t.protocol = row.protocol
 SET t.direction = coalesce(t.direction, row.direction)
-RETURN t.direction AS direction
+RETURN t.name AS task, t.protocol AS protocol, t.direction AS stored, row.direction AS direction
+"""
+
+NETWORKS_OF = """
+UNWIND $ids AS id
+MATCH (e:Evaluation {id: id})
+USING INDEX SEEK e:Evaluation(id)
+MATCH (e)-[:OF]->(a:Architecture)
+RETURN e.id AS id, a.key AS key, a.params AS params
 """
 
 IMPORT = """
-MATCH (t:Task {id: $task})
-USING INDEX SEEK t:Task(id)
 UNWIND $rows AS row
+MATCH (t:Task {id: row.task})
+USING INDEX SEEK t:Task(id)
 MATCH (a:Architecture {key: row.architecture})
 USING INDEX SEEK a:Architecture(key)
 MERGE (e:Evaluation {id: row.id})
@@ -96,6 +104,27 @@ USING INDEX SEEK s:Study(name)
 OPTIONAL MATCH (s)-[:WARM_STARTED_FROM]->(source:Study)
 RETURN collect(DISTINCT s.name) + collect(source.name) AS names
 """
+
+
+@dataclass(frozen=True)
+class TaskProtocol:
+    """Task and protocol of imported results.
+
+    Attributes:
+        task: Name of the task.
+        protocol: Name of the training protocol.
+        direction: Whether larger or smaller values are better; None leaves it to the task's other
+            results.
+    """
+
+    task: str
+    protocol: str
+    direction: Direction | None = None
+
+    @property
+    def id(self) -> str:
+        """Id of the node."""
+        return task_id(self.task, self.protocol)
 
 
 @dataclass(frozen=True)
@@ -299,21 +328,47 @@ class Evaluations:
         Raises:
             UsageError: The task is on record with the other direction.
         """
-        node_id = task_id(task, protocol)
-        self._connection.write(
-            partial(_task, id_=node_id, name=task, protocol=protocol, direction=direction)
-        )
+        place = TaskProtocol(task, protocol, direction)
+        self.add_many([place], ((id_, key, place, result) for id_, key, result in rows))
+
+    def add_many(
+        self,
+        places: Sequence[TaskProtocol],
+        rows: Iterable[tuple[str, str, TaskProtocol, Result]],
+    ) -> None:
+        """Import results of several tasks and protocols, as `add` does.
+
+        Args:
+            places: The tasks and protocols of the results.
+            rows: Id, key of the architecture, task with protocol, and result.
+
+        Raises:
+            UsageError: A task is on record with the other direction.
+        """
+        self._connection.write(partial(_add_tasks, places=places))
         for part in batched(rows, BATCH):
             table = []
-            for id_, key, result in sorted(part, key=lambda row: row[0]):
+            for id_, key, place, result in sorted(part, key=lambda row: row[0]):
                 table.append(
-                    {"id": id_, "architecture": key, "properties": result_properties(result)}
+                    {
+                        "id": id_,
+                        "architecture": key,
+                        "task": place.id,
+                        "properties": result_properties(result),
+                    }
                 )
 
             for rows_of_part in messages.parts(table):
-                self._connection.write(
-                    partial(_import, task=node_id, rows=rows_of_part), alone=True
-                )
+                self._connection.write(partial(_import, rows=rows_of_part), alone=True)
+
+    def networks_of(self, ids: Iterable[str]) -> dict[str, tuple[str, int | None]]:
+        """Return the key and the parameters of the network of each stored evaluation, by id."""
+        networks = {}
+        for part in batched(ids, BATCH):
+            for row in self._connection.read(partial(_networks_of, ids=part)):
+                networks[row["id"]] = (row["key"], row["params"])
+
+        return networks
 
     def _read(self, query: str, **parameters: Any) -> list[Evaluation]:
         rows = self._connection.read(lambda tx: plain(tx.run(query, parameters)))
@@ -351,18 +406,23 @@ def _rows_of(results: StudyResults, columns: Sequence[str]) -> list[dict[str, An
     return [{**study, **dict(zip(columns, row, strict=True))} for row in rows]
 
 
-def _task(
-    tx: ManagedTransaction, id_: str, name: str, protocol: str, direction: Direction | None
-) -> None:
-    row = {"id": id_, "task": name, "protocol": protocol, "direction": direction}
-    stored = tx.run(TASK, rows=[row]).single(strict=True)["direction"]
-    if direction not in (None, stored):
-        raise UsageError(
-            f"the archive has the task {name!r} under the protocol {protocol!r} "
-            f"with direction {stored}, got results with direction {direction}: "
-            "choose another name for the protocol"
-        )
+def _add_tasks(tx: ManagedTransaction, places: Sequence[TaskProtocol]) -> None:
+    rows = []
+    for place in sorted(places, key=lambda place: place.id):
+        rows.append({**vars(place), "id": place.id})
+
+    for row in plain(tx.run(TASK, rows=rows)):
+        if row["direction"] not in (None, row["stored"]):
+            raise UsageError(
+                f"the archive has the task {row['task']!r} under the protocol {row['protocol']!r} "
+                f"with direction {row['stored']}, got results with direction {row['direction']}: "
+                "choose another name for the protocol"
+            )
 
 
-def _import(tx: ManagedTransaction, task: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    tx.run(IMPORT, task=task, rows=rows).consume()
+def _networks_of(tx: ManagedTransaction, ids: Sequence[str]) -> list[dict[str, Any]]:
+    return plain(tx.run(NETWORKS_OF, ids=ids))
+
+
+def _import(tx: ManagedTransaction, rows: Sequence[Mapping[str, Any]]) -> None:
+    tx.run(IMPORT, rows=rows).consume()

@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING, Any
 
 from archive.errors import UsageError
 from archive.store.records import (
+    PROVENANCE,
     Constraint,
     Curve,
     Evaluation,
@@ -185,8 +186,13 @@ def result_properties(result: Result) -> dict[str, Any]:
 
     Raises:
         UsageError: The lists of its curve differ in length, a step is no whole number that a server
-            holds, or its seconds are no duration.
+            holds, its seconds are no duration, or its provenance has another name.
     """
+    if unknown := sorted(result.provenance.keys() - set(PROVENANCE)):
+        raise UsageError(
+            f"the provenance of a result has {', '.join(PROVENANCE)}, got {unknown[0]!r:.60}"
+        )
+
     curve = curve_properties(result.curve)
     return {
         "value": float(result.value),
@@ -198,6 +204,7 @@ def result_properties(result: Result) -> dict[str, Any]:
         "environment": to_json(result.environment),
         "answered_from": result.answered_from,
         "partial": True if result.partial else None,
+        **result.provenance,
         **{METRIC + name: float(value) for name, value in result.metrics.items()},
         **curve,
     }
@@ -324,7 +331,15 @@ def evaluation_from(row: Row, architecture: Architecture) -> Evaluation:
         answered_from=node.get("answered_from"),
         partial=bool(node.get("partial")),
         rung_constrained=tuple(row.get("rung_constrained") or ()),
+        provenance=_provenance(node),
     )
+
+
+def _provenance(node: Row) -> dict[str, str]:
+    if "source" not in node:
+        return {}
+
+    return {name: node[name] for name in PROVENANCE if name in node}
 
 
 def _epochs(result: Result, curve: Row) -> int | None:

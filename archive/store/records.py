@@ -248,6 +248,10 @@ class Claim:
         return int.from_bytes(digest, "big") >> 1
 
 
+PROVENANCE = ("model", "family", "pretraining", "source", "license", "commit")
+"""Names of the texts that say where an external result comes from, properties of its evaluation."""
+
+
 @dataclass(frozen=True)
 class Result:
     """Result of a training.
@@ -267,6 +271,9 @@ class Result:
         partial: Whether the training can continue: `value` was measured after `epochs` epochs, not
             at the end of the protocol.
         hardware: Name of the device's hardware, `NVIDIA H100 80GB HBM3`.
+        provenance: Origin of an external result, by the names of `PROVENANCE`: the model's name
+            and family at its source, the data of its pretraining, and the source with its licence
+            and commit. Empty for a training of this archive.
     """
 
     value: float
@@ -281,6 +288,7 @@ class Result:
     answered_from: str | None = None
     partial: bool = False
     hardware: str | None = None
+    provenance: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -312,6 +320,7 @@ class Evaluation:
         hardware: Name of the device's hardware.
         rung_constrained: One value of each constraint of the study, rung after rung;
             `Evaluations.of_studies` reads it.
+        provenance: Origin of an external result, as in `Result`.
     """
 
     id: str
@@ -335,6 +344,7 @@ class Evaluation:
     partial: bool = False
     hardware: str | None = None
     rung_constrained: tuple[float, ...] = ()
+    provenance: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def score(self) -> float:

@@ -9,8 +9,8 @@ from archive.errors import StudyConflictError, UsageError
 from archive.exchange.dump import dump
 from archive.exchange.importers.external import ExternalResult, add
 from archive.exchange.load import load
-from archive.store.evaluations import Evaluations
-from archive.store.properties import task_id
+from archive.store.evaluations import Evaluations, TaskProtocol
+from archive.store.properties import result_properties, task_id
 from archive.store.records import Result
 from tests.conftest import wipe
 from tests.support.dumped import records
@@ -142,3 +142,30 @@ def test_two_tasks_never_share_a_node(archive):
     for at, (task, protocol) in enumerate(names):
         stored = archive.studies.evaluations(task=task, protocol=protocol)
         assert [(each.value, each.task, each.protocol) for each in stored] == [(at, task, protocol)]
+
+
+def test_results_of_several_tasks_keep_their_origin(archive):
+    network = cells(1)[0]
+    archive.architectures.add([network])
+    evaluations = Evaluations(archive.connection, archive.architectures)
+    places = [TaskProtocol("wild", f"own/{number}", "maximise") for number in range(2)]
+    origin = {"model": "net.tag", "source": "zoo 1.0", "license": "MIT", "commit": "v1.0"}
+    rows = []
+    for number, place in enumerate(places):
+        result = Result(number, {"top1": number}, provenance=origin)
+        rows.append((f"r{number}", network.key, place, result))
+
+    evaluations.add_many(places, rows)
+    evaluations.add_many(places, rows)
+    stored = evaluations.of_task("wild", None, None)
+    assert [(e.id, e.protocol, e.value) for e in stored] == [
+        ("r0", "own/0", 0.0),
+        ("r1", "own/1", 1.0),
+    ]
+    assert all(e.provenance == origin for e in stored)
+    assert evaluations.networks_of(["r1", "r2"]) == {"r1": (network.key, None)}
+
+
+def test_an_unknown_name_of_the_origin_is_refused():
+    with pytest.raises(UsageError, match=r"provenance .* got 'author'"):
+        result_properties(Result(0.5, provenance={"author": "someone"}))
