@@ -8,18 +8,28 @@ and networks, to which agents add distances.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from archive.architecture.layer import BESIDE
 from archive.database.statements import lock
+from archive.errors import SettingsError
 from archive.exchange import export_queries as reading
 from archive.exchange.merge import merge_records
 from archive.exchange.record_schema import SHAPES, Record, architecture_of, text_of
 from archive.store import architectures, distances
 from archive.store import dump_statements as statements
 from archive.store.evaluations import TASK
-from archive.store.properties import proposal_id, read_column, space_id, study_of, task_id
+from archive.store.properties import (
+    from_json,
+    proposal_id,
+    read_column,
+    space_id,
+    study_of,
+    task_id,
+)
 from archive.store.records import State
-from archive.store.studies import creation
+from archive.store.studies import configurations, creation
 from archive.store.studies.creation import agent_id
 
 if TYPE_CHECKING:
@@ -163,7 +173,8 @@ def _write_tasks(tx: ManagedTransaction, records: Sequence[Record]) -> int:
 
 def _write_studies(tx: ManagedTransaction, records: Sequence[Record]) -> int:
     lock(tx, "Study", set(read_column(records, "name")))
-    changed = _merge("study", _studies(reading.asking_within(tx), records), records)
+    stored = _studies(reading.asking_within(tx), records)
+    changed = _merge("study", stored, records)
     rows = []
     for record in changed.values():
         rows.append(
@@ -176,6 +187,13 @@ def _write_studies(tx: ManagedTransaction, records: Sequence[Record]) -> int:
         )
 
     _run(tx, statements.STUDY, rows)
+    for row in rows:
+        before = stored.get(row["name"])
+        if before is not None and before["space_config"] != row["space_config"]:
+            former = space_id(before["space"], before["space_config"])
+            tx.run(creation.GROW, row, before=former).consume()
+            configurations.supply(tx, row["name"], from_json(row["space_config"]))
+
     return _run(tx, creation.PLACE, rows)
 
 
@@ -239,7 +257,9 @@ def _write_evaluations(tx: ManagedTransaction, records: Sequence[Record]) -> int
 
 
 def _write_proposals(tx: ManagedTransaction, records: Sequence[Record]) -> int:
-    lock(tx, "Study", set(read_column(records, "study")))
+    names = set(read_column(records, "study"))
+    lock(tx, "Study", names)
+    records = _supply(reading.asking_within(tx), sorted(names), records)
     rows = _rows_of_proposals(reading.asking_within(tx), records)
     changed = _merge(
         "proposal", {id_: reading.proposal_of(row) for id_, row in rows.items()}, records
@@ -258,6 +278,29 @@ def _write_proposals(tx: ManagedTransaction, records: Sequence[Record]) -> int:
 
     _run(tx, statements.CLAIM, claims)
     return len(new)
+
+
+def _supply(ask: Ask, names: Sequence[str], records: Sequence[Record]) -> list[Record]:
+    """Return proposals with the defaults of parameters that their studies have got."""
+    parameters = {}
+    for study in reading.studies(ask, names):
+        config = from_json(study["space_config"])
+        if study["space"] == creation.PARAMETERS or BESIDE in config:
+            # A space that this release cannot read has not grown here.
+            with suppress(SettingsError):
+                parameters[study["name"]] = configurations.read_parameters(config)
+
+    supplied = []
+    for record in records:
+        properties = record["properties"]
+        if record["study"] in parameters:
+            column, space = parameters[record["study"]]
+            values = configurations.supply_values(column, space, properties.get(column))
+            properties = {**properties, **values}
+
+        supplied.append({**record, "properties": properties})
+
+    return supplied
 
 
 def _settle(node: Mapping[str, Any] | None, record: Record) -> Record:

@@ -7,7 +7,7 @@ refused; the remedy is another name for the study.
 
     agent, evaluation     the earlier time of creation; of a training that paused and continued, the longer one
     task                  nothing to merge: one direction
-    study                 the larger budget
+    study                 the larger budget; of spaces that have grown, the join (`archive.parameters.growth`)
     proposal              the higher rung, then the later state, a retry being later than the failure; of two that wait,
                           the larger value
     worker                the latest heartbeat
@@ -23,13 +23,15 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from archive.errors import StudyConflictError
+from archive.errors import SettingsError, StudyConflictError
 from archive.exchange.record_schema import Record, text_of
+from archive.store.properties import from_json, to_json
 from archive.store.records import State
+from archive.store.studies.creation import join_settings
 from archive.store.studies.deletion import MARK_OF_DELETED
 from archive.values import is_number
 
-_SAME_STUDY = ("task", "protocol", "space", "space_config")
+_SAME_STUDY = ("task", "protocol", "space")
 _SAME_SEARCH = ("objective", "direction", "constrained", "operators", "bounds", "seed", "created")
 _RENAME = "load the file's under another name with --rename"
 _OF_STUDY = re.compile(r"([^#]+)#\d{5,}")  # as `properties.proposal_id` writes it
@@ -73,6 +75,10 @@ def _study(stored: Record, loaded: Record) -> Record:
             (setting, stored["properties"].get(setting), loaded["properties"].get(setting))
         )
 
+    config = _join_settings(stored, loaded)
+    if config is None:
+        pairs.append(("space_config", stored["space_config"], loaded["space_config"]))
+
     for field, ours, theirs in pairs:
         if ours != theirs:
             raise StudyConflictError(
@@ -80,7 +86,26 @@ def _study(stored: Record, loaded: Record) -> Record:
                 f"the file's has {theirs}: {_RENAME} {name}=NEW"
             )
 
-    return {**loaded, "properties": _larger(stored["properties"], loaded["properties"])}
+    properties = _larger(stored["properties"], loaded["properties"])
+    return {**loaded, "space_config": config, "properties": properties}
+
+
+def _join_settings(stored: Record, loaded: Record) -> str | None:
+    """Return the settings of the space that both copies of a study have; None if they differ."""
+    ours = stored["space_config"]
+    theirs = loaded["space_config"]
+    if ours == theirs or stored["space"] != loaded["space"]:
+        return str(ours)
+
+    try:
+        joined = join_settings(stored["space"], from_json(ours), from_json(theirs))
+    except SettingsError as error:
+        raise StudyConflictError(
+            f"the spaces of both copies of the study {loaded['name']!r} have grown apart: "
+            f"{error}; {_RENAME} {loaded['name']}=NEW"
+        ) from None
+
+    return None if joined is None else to_json(joined)
 
 
 def _evaluation(stored: Record, loaded: Record) -> Record:

@@ -12,18 +12,22 @@
 | a parameter that is missing, narrower or conditional   | no                                         |
 | another scale, default or prior of a parameter         | no                                         |
 | other constraints, another model                       | no                                         |
+
+Two copies of a study may have grown apart. Their spaces have a *join*: the smallest space that both
+may become.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from fractions import Fraction
 from itertools import product
 from typing import Any
 
 from archive.errors import SettingsError, UsageError
-from archive.parameters.declaration import NO_DEFAULT
+from archive.parameters.declaration import NO_DEFAULT, Declaration, Group
 from archive.parameters.domains import Choice, Constant, Domain, Value, json_text
 from archive.parameters.expressions import Expression
 from archive.parameters.leaves import DeclarationError, Parameter
@@ -68,6 +72,101 @@ def check_growth(old: ParameterSpace, new: ParameterSpace) -> None:
     if before != after:
         differing = sorted(set(before) ^ set(after)) or after
         raise SettingsError(f"the constraint {differing[0]!r} is new or missing")
+
+
+def join(first: ParameterSpace, second: ParameterSpace) -> ParameterSpace:
+    """Return the smallest space that two spaces may grow into, in whichever order they are given.
+
+    If one may become the other, it is the other one.
+
+    Raises:
+        DeclarationError: There is none; the message names the first parameter that differs.
+        SettingsError: The constraints or the models differ.
+    """
+    first, second = sorted((first, second), key=lambda space: json_text(space.json()))
+    for small, large in ((second, first), (first, second)):
+        if _may_become(small, large):
+            return large
+
+    members = _join_members(first.declared, second.declared)
+    parameters = [[name, entry.json()] for name, entry in members.items()]
+    joined = ParameterSpace.from_json({**first.json(), "parameters": parameters})
+    check_growth(first, joined)
+    check_growth(second, joined)
+    return joined
+
+
+def _may_become(old: ParameterSpace, new: ParameterSpace) -> bool:
+    try:
+        check_growth(old, new)
+    except SettingsError:
+        return False
+
+    return True
+
+
+def _join_members(
+    first: Mapping[str, Declaration | Group], second: Mapping[str, Declaration | Group]
+) -> dict[str, Declaration | Group]:
+    """Return the parameters and groups of both; names of the second alone are last."""
+    joined = {**first}
+    for name, entry in second.items():
+        joined[name] = _join_entries(name, first[name], entry) if name in first else entry
+
+    return joined
+
+
+def _join_entries(
+    name: str, first: Declaration | Group, second: Declaration | Group
+) -> Declaration | Group:
+    if isinstance(first, Group) and isinstance(second, Group):
+        count = first.count
+        if isinstance(count, int) and isinstance(second.count, int):
+            count = max(count, second.count)
+
+        return Group(_join_members(first.parameters, second.parameters), count, first.when)
+
+    if isinstance(first, Group) or isinstance(second, Group):
+        raise DeclarationError(name, f"{name} is a group in one of the spaces only")
+
+    domain = _join_domains(first.domain, second.domain)
+    return Declaration(domain, first.when, first.default, first.prior)
+
+
+def _join_domains(first: Domain, second: Domain) -> Domain:
+    """Return a domain with the values of both; `check_growth` refuses what does not fit."""
+    if isinstance(first, Constant):
+        return second
+
+    if isinstance(first, Choice) and isinstance(second, Choice) and not first.ordered:
+        new = [option for option in second.options if first.position(option) is None]
+        return Choice((*first.options, *new))
+
+    if isinstance(first, Choice) and isinstance(second, Choice):
+        return max(first, second, key=lambda choice: len(choice.options))
+
+    if isinstance(first, Integer) and isinstance(second, Integer):
+        step = math.gcd(first.step, second.step, first.low - second.low)
+        high = max(first.high, second.high)
+        return Integer(min(first.low, second.low), high, step, first.log)
+
+    if isinstance(first, Real) and isinstance(second, Real):
+        bounds = min(first.low, second.low), max(first.high, second.high)
+        return Real(*bounds, first.log, _join_steps(first, second))
+
+    return first
+
+
+def _join_steps(first: Real, second: Real) -> float | None:
+    """Return the largest step whose grid has the values of both; None if one has no step."""
+    if first.step is None or second.step is None:
+        return None
+
+    steps = [Fraction(repr(step)) for step in (first.step, second.step, first.low, second.low)]
+    offset = steps[2] - steps[3]
+    denominator = math.lcm(steps[0].denominator, steps[1].denominator, offset.denominator)
+    wholes = [int(step * denominator) for step in (steps[0], steps[1], offset)]
+    return float(Fraction(math.gcd(*wholes), denominator))
 
 
 def _may_exist(parameter: Parameter, old: ParameterSpace, new: ParameterSpace) -> bool:

@@ -7,7 +7,7 @@ import pytest
 
 from archive import space
 from archive.errors import SettingsError, UnknownNameError, UsageError
-from archive.parameters.growth import check_growth
+from archive.parameters.growth import check_growth, join
 
 PARAMETERS = {
     "depth": space.integer(1, 4),
@@ -146,3 +146,41 @@ def test_a_constant_may_become_searched():
     check_growth(before, space.Space(width=[32, 64], lr=space.real(0, 1)))
     with pytest.raises(SettingsError, match="width no longer has the value 64"):
         check_growth(before, space.Space(width=[16, 32], lr=space.real(0, 1)))
+
+
+def test_a_join_has_what_both_spaces_have_got():
+    first = space.Space(
+        {**PARAMETERS, "width": [16, 32, 64, 8], "lr": space.real(1e-5, 0.1, log=True)}
+    )
+    second = space.Space(
+        {**PARAMETERS, "width": [128, 16, 32, 64], "beta": space.real(0, 1, default=0)}
+    )
+    whole = join(first, second)
+    assert whole == join(second, first) == join(whole, first) == join(second, whole)
+    assert set(whole["width"].domain.options) == {8, 16, 32, 64, 128}
+    assert (whole["lr"].domain.low, whole["beta"].central) == (1e-5, 0)
+    assert join(first, first) == first
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        (space.real(0, 1, step=0.2), space.real(-0.1, 1, step=0.3), space.real(-0.1, 1, step=0.1)),
+        (space.real(0, 1, step=0.2), space.real(0, 2), space.real(0, 2)),
+        (space.integer(0, 12, step=4), space.integer(2, 20, step=6), space.integer(0, 20, step=2)),
+        (space.constant(3), space.integer(1, 4), space.integer(1, 4)),
+        (space.ordinal([1, 2]), space.ordinal([0, 1, 2]), space.ordinal([0, 1, 2])),
+        (space.ordinal([0, 1]), space.ordinal([1, 2]), None),
+        (space.choice([0, 1]), space.integer(0, 1), None),
+        (space.constant(3), space.constant(4), None),
+        (space.group({"a": [1]}), space.choice([1]), None),
+    ],
+)
+def test_joins_of_one_parameter(first, second, expected):
+    spaces = [space.Space(x=first), space.Space(x=second)]
+    if expected is not None:
+        assert join(*spaces) == space.Space(x=expected) == join(*reversed(spaces))
+        return
+
+    with pytest.raises(SettingsError, match="x"):
+        join(*spaces)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from archive.architecture.graph import Architecture
     from archive.database.connection import Connection
+    from archive.parameters.parameter_space import ParameterSpace
     from archive.store.records import Study
     from archive.store.snapshots import ProposalView
 
@@ -133,29 +134,51 @@ def supply(tx: ManagedTransaction, study: str, config: Mapping[str, Any]) -> Non
         study: Name of the study.
         config: Settings of its space, which has grown.
     """
-    from archive.parameters.parameter_space import ParameterSpace
-
-    # Parameters beside a network are hyperparameters of its proposals.
-    column = "hyperparameters" if BESIDE in config else "configuration"
-    space = ParameterSpace.from_json(config.get(BESIDE, config))
+    column, space = read_parameters(config)
     rows = []
     for identifier, text in read_rows(tx, ("proposal", column), study=study):
-        values = from_json(text)
-        supplied = space.supply(values)
-        if text is None or len(supplied) == len(values):
-            continue
-
-        ordered = {name: supplied[name] for name in space.names if name in supplied}
-        added = {name: value for name, value in ordered.items() if name not in values}
-        stored = to_json(ordered) if BESIDE in config else json.dumps(ordered)
-        properties = {column: stored, **configuration_properties({}, added)}
-        rows.append({"id": identifier, "properties": properties})
+        if properties := supply_values(column, space, text):
+            rows.append({"id": identifier, "properties": properties})
 
     for begin in range(0, len(rows), ROWS):
         tx.run(SUPPLY, rows=rows[begin : begin + ROWS]).consume()
 
     if rows:
         tx.run(REREAD, study=study).consume()
+
+
+def read_parameters(config: Mapping[str, Any]) -> tuple[str, ParameterSpace]:
+    """Return the property of a proposal that has its values, and the parameters of a space.
+
+    Args:
+        config: Settings of the space.
+    """
+    from archive.parameters.parameter_space import ParameterSpace
+
+    # Parameters beside a network are hyperparameters of its proposals.
+    if BESIDE in config:
+        return "hyperparameters", ParameterSpace.from_json(config[BESIDE])
+
+    return "configuration", ParameterSpace.from_json(config)
+
+
+def supply_values(column: str, space: ParameterSpace, text: str | None) -> dict[str, Any]:
+    """Return the properties that a proposal gets with the defaults of parameters that it lacks.
+
+    Args:
+        column: Property that has its values.
+        space: The parameters, which may have grown after it was made.
+        text: That property.
+    """
+    values = from_json(text)
+    supplied = space.supply(values)
+    if text is None or len(supplied) == len(values):
+        return {}
+
+    ordered = {name: supplied[name] for name in space.names if name in supplied}
+    added = {name: value for name, value in ordered.items() if name not in values}
+    stored = json.dumps(ordered) if column == "configuration" else to_json(ordered)
+    return {column: stored, **configuration_properties({}, added)}
 
 
 def complete_views(

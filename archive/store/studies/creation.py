@@ -198,6 +198,39 @@ def grow(tx: ManagedTransaction, requested: Study, stored: Study) -> bool:
     return tx.run(GROW, before=before, **_place(requested)).single() is not None
 
 
+def join_settings(
+    space: str, first: Mapping[str, Any], second: Mapping[str, Any]
+) -> Mapping[str, Any] | None:
+    """Return the settings of the space that two copies of a space have grown into.
+
+    Args:
+        space: Name of the space.
+        first: Settings of the space in one copy.
+        second: Settings in the other one.
+
+    Returns:
+        The settings; None if they differ in more than the growth of parameters.
+
+    Raises:
+        SettingsError: No space has the parameters of both.
+    """
+    if to_json(first) == to_json(second):
+        return first
+
+    from archive.parameters.growth import join
+    from archive.parameters.parameter_space import ParameterSpace
+
+    if space == PARAMETERS:
+        return join(ParameterSpace.from_json(first), ParameterSpace.from_json(second)).json()
+
+    others = [{**config, BESIDE: None} for config in (first, second)]
+    if BESIDE not in first or BESIDE not in second or to_json(others[0]) != to_json(others[1]):
+        return None
+
+    spaces = [ParameterSpace.from_json(config[BESIDE]) for config in (first, second)]
+    return {**first, BESIDE: join(spaces[0], spaces[1]).json()}
+
+
 def check_same(requested: Study, stored: Study) -> None:
     """Check that a stored study agrees with a requested one of the same name.
 
