@@ -258,8 +258,7 @@ class Connection:
     def with_recovery(self, attempt: Callable[[], T], patience: float | None = None) -> T:
         """Call `attempt` until it succeeds, for at most the permitted duration of an outage."""
         deadline = time.monotonic() + (self.settings.patience if patience is None else patience)
-        outage_backoff = Backoff(_FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS)
-        conflict_backoff = Backoff(_FIRST_CONFLICT_PAUSE_SECONDS, _MAX_PAUSE_SECONDS)
+        backoffs: dict[bool, Backoff] = {}
         collisions = incomplete = unreadable = 0
         last_record: str | None = None
         while True:
@@ -298,10 +297,12 @@ class Connection:
                         error, self.address, self._login[1], self._database
                     ) from error
 
-            if conflict:
-                time.sleep(conflict_backoff.next_pause())
-            else:
-                time.sleep(outage_backoff.next_pause())
+            if conflict not in backoffs:
+                first_pause = _FIRST_CONFLICT_PAUSE_SECONDS if conflict else _FIRST_PAUSE_SECONDS
+                backoffs[conflict] = Backoff(first_pause, _MAX_PAUSE_SECONDS)
+
+            time.sleep(backoffs[conflict].next_pause())
+            if not conflict:
                 self._reconnect()
 
     def _run(

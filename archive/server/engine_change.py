@@ -55,13 +55,13 @@ def prepare(folder: Folder, version: str) -> None:
         )
 
     copy = copy_data(folder, f"arcadedb-{former}")
-    write_atomically(_marker(folder), json.dumps(asdict(Upgrade(former, version, str(copy)))))
+    write_atomically(folder.upgrade, json.dumps(asdict(Upgrade(former, version, str(copy)))))
 
 
 def pending(folder: Folder) -> Upgrade | None:
     """Return the upgrade that is not checked yet."""
     try:
-        return Upgrade(**json.loads(_marker(folder).read_text(encoding="utf-8")))
+        return Upgrade(**json.loads(folder.upgrade.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None
 
@@ -69,7 +69,7 @@ def pending(folder: Folder) -> Upgrade | None:
 def complete(folder: Folder) -> None:
     """Record that the database was checked after an upgrade."""
     with contextlib.suppress(FileNotFoundError):
-        _marker(folder).unlink()
+        folder.upgrade.unlink()
 
 
 def _ways_back(folder: Folder, version: str) -> str:
@@ -80,10 +80,6 @@ def _ways_back(folder: Folder, version: str) -> str:
         if path.name.startswith("arcadedb-")
     ][-1:]
     return f" ({', '.join(ways)})" if ways else ""
-
-
-def _marker(folder: Folder) -> Path:
-    return folder.database / "upgrade.json"
 
 
 SPARE_BYTES = 64 * 2**20

@@ -69,6 +69,11 @@ class Folder:
         return self.home / "copies"
 
     @property
+    def upgrade(self) -> Path:
+        """Record of an upgrade of the engine, until the database is checked."""
+        return self.database / "upgrade.json"
+
+    @property
     def lock(self) -> Path:
         """Lock file, held by the server while it lives."""
         return self.server / "lock"

@@ -49,7 +49,7 @@ def finish_upgrade(connection: Connection) -> None:
         return
 
     folder = Folder(connection.settings.home)
-    if engine_change.pending(folder) is None:
+    if not folder.upgrade.exists():
         return
 
     deadline = time.monotonic() + WAIT_SECONDS

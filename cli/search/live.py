@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
 from types import TracebackType
 from typing import Literal, TextIO
 
@@ -77,7 +78,6 @@ class LiveView:
         self.server = server
         self.epochs = epochs
         self.warm = warm
-        self._own_unit = own_unit_metric(study)
         self._print = print_message if stream is None else print_line
         terminal = console(stream)
         self._live = Live(console=terminal, refresh_per_second=4) if terminal.is_terminal else None
@@ -107,6 +107,10 @@ class LiveView:
     ) -> None:
         """End the live table; its last state stays on the terminal."""
         self._animation.__exit__(kind, error, trace)
+
+    @cached_property
+    def _own_unit(self) -> str | None:
+        return own_unit_metric(self.study)
 
     def update(self, snapshot: Snapshot, waits_for: str | None = None) -> None:
         """Show the study as of a snapshot.
