@@ -30,6 +30,7 @@ from archive.agents.surrogates.gp.distance import DistanceGP
 from archive.agents.surrogates.gp.fitted import Pairwise
 from archive.agents.surrogates.outcome_transforms import OutcomeTransform
 from archive.architecture.graph import Architecture
+from archive.architecture.networks import networks_by_key
 from archive.kernels.base import Components
 from archive.kernels.covariance.joint import JointCovariance, MaternARD
 from archive.kernels.features.embedding import EmbeddedDistance
@@ -37,6 +38,8 @@ from archive.spaces.joint import JointSpace
 
 _KEPT = 20_000
 """Most members whose codes are kept."""
+_KEPT_NETWORKS = 2_000
+"""Number of networks beyond which their distances from a history are computed again."""
 
 
 @final
@@ -111,6 +114,19 @@ class JointFeatures(EmbeddedDistance):
         return (*self._networks.features(architecture.network), values)
 
 
+@dataclass(frozen=True)
+class _KeptDistances:
+    """Distances of networks from those of a history.
+
+    Attributes:
+        rows: Keys of the m networks of the history.
+        columns: (c, m) distances by the key of the other network.
+    """
+
+    rows: tuple[str, ...]
+    columns: dict[str, Array]
+
+
 @final
 class JointDistances:
     """Distances of networks, then squared distances of each parameter.
@@ -131,14 +147,13 @@ class JointDistances:
         # A weight of 1 for each parameter, and the centre of the prior for rho.
         self._theta = self._embedding.centre.copy()
         self._theta[: self.parameters] = 0.0
+        self._kept = _KeptDistances((), {})
 
     def distances(
         self, first: Sequence[Architecture], second: Sequence[Architecture] | None = None
     ) -> Components:
         """See `Distance.distances`: all components as unnormalised ones."""
-        rows = [member.network for member in first]
-        columns = None if second is None else [member.network for member in second]
-        of_networks = self._networks.distances(rows, columns).stack
+        of_networks = self._of_networks(first, first if second is None else second)
         left = self._blocks(first)
         right = left if second is None else self._blocks(second)
         layers = [of_networks]
@@ -147,6 +162,28 @@ class JointDistances:
 
         stack = np.concatenate(layers)
         return Components.of_stack(stack, len(stack))
+
+    def _of_networks(self, first: Sequence[Architecture], second: Sequence[Architecture]) -> Array:
+        """Return the distances of the networks of m and n members: (c, m, n) float64.
+
+        Candidates share networks, and are compared with one history.
+        """
+        rows = networks_by_key(member.network for member in first)
+        columns = [member.network for member in second]
+        kept = self._kept
+        if kept.rows != tuple(rows) or len(kept.columns) > _KEPT_NETWORKS:
+            kept = self._kept = _KeptDistances(tuple(rows), {})
+
+        new = networks_by_key(columns, kept.columns)
+        if new:
+            stack = self._networks.distances(list(rows.values()), list(new.values())).stack
+            for column, key in enumerate(new):
+                kept.columns[key] = stack[:, :, column]
+
+        number = {key: position for position, key in enumerate(rows)}
+        positions = [number[member.network.key] for member in first]
+        whole = np.stack([kept.columns[network.key] for network in columns], axis=2)
+        return whole if len(rows) == len(first) else whole[:, positions]
 
     def _blocks(self, members: Sequence[Architecture]) -> list[Array]:
         """Return the coordinates of each parameter: (m, q_i) float64."""
