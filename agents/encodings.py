@@ -133,9 +133,11 @@ class Perceptrons:
     Args:
         space: `mlp`, with any limits.
         activation: Activation of all hidden layers, or `any`: each layer has its own.
+        trained: Whether configurations have training hyperparameters.
 
     Attributes:
         parameters: The conditional parameters, in the order of the codes.
+        option_counts: (D,) number of options of a choice; 0 of a number.
         kinds: (D,) names without the layer (`units` for `units_3`), equal for the same parameter of
             all layers.
         depths: Least and greatest number of hidden layers.
@@ -145,7 +147,7 @@ class Perceptrons:
             activation.
     """
 
-    def __init__(self, space: Space, activation: str = "relu") -> None:
+    def __init__(self, space: Space, activation: str = "relu", *, trained: bool = True) -> None:
         """Derive the parameters from the limits of the space."""
         if space.name != MLP.name:
             raise UsageError(
@@ -168,7 +170,9 @@ class Perceptrons:
         shallowest = 0 if space.contains(chain(space.name, [Layer("linear")])) else 1
         # Input, decision and output are layers, too.
         self.depths = (shallowest, min(DEEPEST, limits.max_layers - 3))
+        self.trained = trained
         self.parameters = ParameterSpace(self._declare(limits))
+        self.option_counts = self.parameters.option_counts
         kinds = []
         layers = []
         for name in self.parameters.names:
@@ -206,7 +210,7 @@ class Perceptrons:
             values |= {f"units_{number}": layer.units, f"activation_{number}": layer.op}
 
         trained_with = _by_parameter(hyperparameters, len(hidden))
-        if trained_with is None:
+        if trained_with is None or (hyperparameters and not self.trained):
             return None
 
         codes = np.full(len(self._at), np.nan)
@@ -235,7 +239,7 @@ class Perceptrons:
             layers.append(Layer(activation, int(self._value(codes, f"units_{layer}"))))
 
         network = chain(self.space.name, [*layers, Layer("linear")])
-        if self._value(codes, "training") == PROTOCOL:
+        if not self.trained or self._value(codes, "training") == PROTOCOL:
             return network, {}
 
         places = [*map(str, range(1, depth + 1)), "output"]
@@ -314,20 +318,22 @@ class Perceptrons:
         if self.depths[1] < 1:
             raise UsageError("arc needs room for a hidden layer, got max_layers below 4")
 
-        trained = f"training == '{OWN}'"
-        declared = {
-            "depth": integer(0, self.depths[1]),
-            "training": choice((PROTOCOL, OWN)),
-            "dropout_input": real(*_DROPOUT, when=trained),
-            "learning_rate_output": real(*_RATES, log=True, when=trained),
-            "norm_output": real(*_NORMS, log=True, when=trained),
-        }
+        own = f"training == '{OWN}'"
+        declared = {"depth": integer(0, self.depths[1])}
+        if self.trained:
+            declared["training"] = choice((PROTOCOL, OWN))
+            declared["dropout_input"] = real(*_DROPOUT, when=own)
+            declared["learning_rate_output"] = real(*_RATES, log=True, when=own)
+            declared["norm_output"] = real(*_NORMS, log=True, when=own)
+
         for layer in range(1, self.depths[1] + 1):
             exists = f"depth >= {layer}"
-            both = f"{trained} and {exists}"
-            declared[f"learning_rate_{layer}"] = real(*_RATES, log=True, when=both)
-            declared[f"norm_{layer}"] = real(*_NORMS, log=True, when=both)
-            declared[f"dropout_{layer}"] = real(*_DROPOUT, when=both)
+            if self.trained:
+                both = f"{own} and {exists}"
+                declared[f"learning_rate_{layer}"] = real(*_RATES, log=True, when=both)
+                declared[f"norm_{layer}"] = real(*_NORMS, log=True, when=both)
+                declared[f"dropout_{layer}"] = real(*_DROPOUT, when=both)
+
             if limits.min_units < limits.max_units:
                 declared[f"units_{layer}"] = integer(
                     limits.min_units, limits.max_units, log=True, when=exists
@@ -362,7 +368,9 @@ class Perceptrons:
             if isinstance(parameter.domain, Choice):
                 codes[:, column] = np.floor(codes[:, column] * parameter.domain.size)
 
-        codes[:, self._at["training"]] = rng.random(m) >= _BY_PROTOCOL
+        if self.trained:
+            codes[:, self._at["training"]] = rng.random(m) >= _BY_PROTOCOL
+
         depths = rng.integers(self.depths[0], self.depths[1], m, endpoint=True)
         codes[:, self._at["depth"]] = depths / self.depths[1]
         return codes
@@ -370,8 +378,11 @@ class Perceptrons:
     def _mask(self, codes: Array) -> Array:
         """Return codes with NaN for absent parameters."""
         depth = np.rint(codes[:, [self._at["depth"]]] * self.depths[1])
-        trained = codes[:, [self._at["training"]]] == 1.0
-        exists: NDArray[np.bool_] = (self._layer <= depth) & (trained | ~self._own)
+        exists: NDArray[np.bool_] = self._layer <= depth
+        if self.trained:
+            trained = codes[:, [self._at["training"]]] == 1.0
+            exists &= trained | ~self._own
+
         return np.where(exists, codes, np.nan)
 
 

@@ -24,15 +24,17 @@ from archive.agents.acquisition import functions as acquisitions
 from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count, keys_of
 from archive.agents.baselines.random_search import samples as draw_samples
 from archive.agents.configurations.domain import ConfigurationDomain
-from archive.agents.encodings import Perceptrons
+from archive.agents.encodings import MLP, Perceptrons
+from archive.agents.joint.domain import PairDomain
 from archive.agents.surrogates import outcome_transforms
 from archive.agents.surrogates.base import Array, Posterior
 from archive.agents.surrogates.gp.conditional import FittedConditional, learn, learn_separately
 from archive.agents.surrogates.gp.slice_sampling import SamplingSchedule
 from archive.agents.surrogates.outcome_transforms import Scale
-from archive.errors import UnknownNameError, UsageError
+from archive.errors import InvalidArchitectureError, UnknownNameError, UsageError
 from archive.kernels.covariance.arc import ArcKernel, CodeKernel, LinearKernel, PaddedKernel
 from archive.spaces.base import Space
+from archive.spaces.joint import joint_space_of
 from archive.spaces.parameters import Parameters
 from archive.values import require_at_least
 
@@ -69,16 +71,20 @@ PRESETS = {
 class Arc(Agent):
     """Bayesian optimisation of conditional parameters, by the Arc kernel.
 
-    On the space `parameters`, a configuration is searched as it is. On `mlp`, the networks are chains of up to five hidden layers, trained with the hyperparameters of the
-    suggestion (`archive.trainer.fit.hyperparameters`). The first suggestions are random. Chains of
-    other agents count as trained by the protocol. Other networks, and evaluations with
-    hyperparameters outside the domain, are ignored.
+    On the space `parameters`, a configuration is searched as it is. On `mlp`, the networks are
+    chains of up to five hidden layers, trained with the hyperparameters of the suggestion
+    (`archive.trainer.fit.hyperparameters`). With parameters beside the networks, these take the
+    place of the training hyperparameters, and the networks may be of any space with decisions
+    (`archive.agents.joint.domain`). The first suggestions are random. Chains of other agents count
+    as trained by the protocol. Other networks, and evaluations with hyperparameters outside the
+    domain, are ignored.
 
     A network is proposed once, whatever its hyperparameters, as by every agent. If the network of
     the best configuration is known, one layer gets a few more or fewer units.
 
     Args:
-        space: `parameters`, or `mlp`; depth 0 is left out where the space requires a hidden layer.
+        space: `parameters`, `mlp`, or networks with parameters beside them; depth 0 is left out
+            where the space requires a hidden layer.
         n_random: Number of usable evaluations before the first of the model.
         preset: `default` or `paper`; the following settings have its values where they are None.
         model: `arc`, or a baseline of the poster: `separate` (a Gaussian process for each depth),
@@ -106,6 +112,7 @@ class Arc(Agent):
         when="joint search of depth, widths, learning rate and dropout",
         spaces=("mlp", "parameters"),
     )
+    joint = True
 
     def __init__(
         self,
@@ -122,8 +129,11 @@ class Arc(Agent):
         transform: str | None = None,
     ) -> None:
         super().__init__(space)
-        self._domain: Perceptrons | ConfigurationDomain
-        if isinstance(space, Parameters):
+        self._domain: Perceptrons | ConfigurationDomain | PairDomain
+        joint = joint_space_of(space)
+        if joint is not None:
+            self._domain = PairDomain(joint, activation)
+        elif isinstance(space, Parameters):
             self._domain = ConfigurationDomain(space)
         else:
             self._domain = Perceptrons(space, activation)
@@ -132,8 +142,10 @@ class Arc(Agent):
             if name not in choices:
                 raise UnknownNameError(f"{setting} of arc", name, choices)
 
-        if model == "separate" and isinstance(space, Parameters):
-            raise UsageError("the model separate needs a depth, which the space parameters lacks")
+        if model == "separate" and space.name != MLP.name:
+            raise UsageError(
+                f"the model separate needs a depth, which the space {space.name} lacks"
+            )
 
         values = PRESETS[preset]
         sweeps = values.burn_in if burn_in is None else burn_in
@@ -233,7 +245,7 @@ class Arc(Agent):
         return learn(kernel, codes, values, self._schedule, rng)
 
     def _kernel(self, seed: int) -> CodeKernel:
-        choices = self._domain.parameters.option_counts
+        choices = self._domain.option_counts
         kinds = list(dict.fromkeys(self._domain.kinds))
         groups = (
             [kinds.index(kind) for kind in self._domain.kinds]
@@ -286,7 +298,11 @@ class Arc(Agent):
             neighbour.
         """
         for other in self._domain.renew(codes):
-            architecture, hyperparameters = self._domain.decode(other)
+            try:
+                architecture, hyperparameters = self._domain.decode(other)
+            except InvalidArchitectureError:
+                return None
+
             if not self.space.contains(architecture):
                 return None
 

@@ -11,6 +11,7 @@ from archive.agents.configurations.history import Coder
 from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
 from archive.parameters.batches import CodeBatches
+from archive.parameters.parameter_space import ParameterSpace
 from archive.spaces.parameters import Parameters
 
 
@@ -23,18 +24,15 @@ class ConfigurationDomain:
     Attributes:
         parameters: The parameters.
         kinds: (D,) names without the numbers of repetitions (`stage_op` for `stage_2_op`).
+        option_counts: (D,) number of options of a choice without an order; 0 of a number.
     """
 
     def __init__(self, space: Parameters) -> None:
         """Name the kinds of parameters."""
         self.space = space
         self.parameters = space.parameters
-        kinds = []
-        for parameter in self.parameters.parameters:
-            names = [str(step) for step in parameter.path if not isinstance(step, int)]
-            kinds.append("_".join(names))
-
-        self.kinds = tuple(kinds)
+        self.kinds = kinds_of(self.parameters)
+        self.option_counts = self.parameters.option_counts
         self._batches = CodeBatches(self.parameters)
         self._coder = Coder(space)
 
@@ -64,3 +62,13 @@ class ConfigurationDomain:
     def renew(self, codes: Array) -> Iterator[Array]:
         """Yield the configuration: another one is another candidate."""
         yield codes
+
+
+def kinds_of(parameters: ParameterSpace) -> tuple[str, ...]:
+    """Return the names of parameters without the numbers of repetitions: (D,)."""
+    kinds = []
+    for parameter in parameters.parameters:
+        names = [str(step) for step in parameter.path if not isinstance(step, int)]
+        kinds.append("_".join(names))
+
+    return tuple(kinds)

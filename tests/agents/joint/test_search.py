@@ -30,6 +30,7 @@ AGENTS = {
     "local-search": {},
     "random-forest": {"trees": 5},
     "tpe": {},
+    "arc": {"samples": 2, "burn_in": 1},
 }
 
 
