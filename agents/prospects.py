@@ -17,7 +17,7 @@ bounds of the confidence intervals in place of the sample.)
 
 The model is independent of the agent: for configurations the Gaussian processes of
 `archive.agents.configurations`, one for each draw of hyperparameters; for other spaces the stacked
-processes of `archive.agents.recommendation`. Unmeasured constraints are not modelled: candidates
+processes of `archive.agents.recommendation`, also of networks with parameters beside them. Unmeasured constraints are not modelled: candidates
 that violate them count, so that the gain is not too small.
 
 Training longer: the gains from rung to rung among the trainings that continued, and the paused ones
@@ -42,6 +42,7 @@ from archive.architecture.graph import Architecture
 from archive.errors import NumericalError
 from archive.rungs import LengthGain, Rungs
 from archive.spaces.base import Space, distinct_sample
+from archive.spaces.joint import joint_space_of
 from archive.spaces.parameters import Parameters
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ LEAST = 10
 SAMPLES = 1000
 RANDOM = 200
 PROMISING = 300
-"""Random and promising candidates of a space of parameters."""
+"""Random and promising candidates of a space of parameters; promising ones of pairs, too."""
 DRAWN = 300
 """Random candidates of another space."""
 ROUNDS = 4
@@ -122,7 +123,7 @@ def expected_gain(
         the constraints, trainings differ in their hyperparameters, which the model does not know,
         or no model can be fitted.
     """
-    observations, own_keys = observations_of(evaluations, study)
+    observations, own_keys = observations_of(evaluations, study, joint=True)
     return gain_of(space, observations, own_keys)
 
 
@@ -253,6 +254,10 @@ def _of_configurations(
 def _of_networks(
     space: Space, observations: Sequence[Observation], own: Sequence[Architecture], noisy: bool
 ) -> _Drawn | None:
+    from archive.agents.base import History
+    from archive.agents.joint.candidates import JointCandidates
+    from archive.agents.joint.model import JointCodes
+
     fitted = fit_networks(space, observations, noisy=noisy)
     if fitted is None:
         return None
@@ -263,11 +268,21 @@ def _of_networks(
     for network in _random_networks(space, rng):
         candidates.setdefault(network.functional_key, network)
 
-    for _ in range(ROUNDS if space.searchable else 0):
-        networks = list(candidates.values())
+    def rank(networks: Sequence[Architecture]) -> Array:
         expected = fitted.posterior([network.functional for network in networks])
-        ranks = expected.mean + _WIDE * expected.std
-        for row in np.argsort(-ranks, kind="stable")[:NEAR].tolist():
+        ranks: Array = expected.mean + _WIDE * expected.std
+        return ranks
+
+    joint = joint_space_of(space)
+    if joint is not None:
+        source = JointCandidates(space, joint, JointCodes(joint))
+        history = History(tuple(observations))
+        for entry in source.candidates(history, rank, PROMISING, rng):
+            candidates.setdefault(entry.architecture.functional_key, entry.architecture)
+
+    for _ in range(ROUNDS if space.searchable and joint is None else 0):
+        networks = list(candidates.values())
+        for row in np.argsort(-rank(networks), kind="stable")[:NEAR].tolist():
             for _ in range(NEIGHBOURS):
                 child = space.mutate(networks[row], rng).child
                 candidates.setdefault(child.functional_key, child)

@@ -138,7 +138,7 @@ def observations_of(
     scores = project_scores(evaluations, study.objective)
     pairs = zip(evaluations, scores, strict=True)
     observations = tuple(
-        _joined(study, observation(evaluation, *score)) for evaluation, score in pairs
+        join_parameters(study, observation(evaluation, *score)) for evaluation, score in pairs
     )
     goals = goals_of(study, costs)
     constraints = constraints_of(study, costs)
@@ -162,10 +162,10 @@ def observations_of(
 
 def pending_of(study: Study, network: Architecture, hyperparameters: Mapping[str, Any]) -> Pending:
     """Return an open proposal of a study as a part of a history."""
-    return _joined(study, Pending(network, hyperparameters))
+    return join_parameters(study, Pending(network, hyperparameters))
 
 
-def _joined(study: Study, entry: Entry) -> Entry:
+def join_parameters(study: Study, entry: Entry) -> Entry:
     """Return an entry whose network has the parameters beside it, in a study with such."""
     member = member_of(study.space_config, entry.architecture, entry.hyperparameters)
     if member is entry.architecture:

@@ -57,6 +57,7 @@ from numpy.typing import NDArray
 
 from archive import cache
 from archive.agents.observations import Observation, has_replicates, is_noisy, is_score, replicates
+from archive.agents.provenance import join_parameters
 from archive.agents.surrogates.base import Array
 from archive.agents.transfer.source_tasks import observation, split
 from archive.architecture.graph import Architecture
@@ -65,6 +66,7 @@ from archive.constraints import violation
 from archive.errors import ArchiveError, NumericalError
 from archive.spaces import stored_spaces
 from archive.spaces.base import Space
+from archive.spaces.joint import joint_space_of
 from archive.spaces.parameters import Parameters
 
 if TYPE_CHECKING:
@@ -292,29 +294,34 @@ def of_study(
 
 
 def observations_of(
-    evaluations: Sequence[Evaluation], study: Study
+    evaluations: Sequence[Evaluation], study: Study, *, joint: bool = False
 ) -> tuple[list[Observation], set[str]]:
     """Return the whole trainings of a study and of its sources of the same task.
 
     Args:
         evaluations: The history of the study.
         study: The study.
+        joint: Whether a network has the parameters beside it, in a study with such.
 
     Returns:
         The observations, and the functional keys of the networks that have a whole training in the
         study and meet its constraints.
     """
     evaluated, _ = split(evaluations, study)
-    observations = [
-        observation(evaluation, evaluation.score) for evaluation in filter(_is_whole, evaluated)
-    ]
+    observations = []
+    for evaluation in filter(_is_whole, evaluated):
+        seen = observation(evaluation, evaluation.score)
+        observations.append(join_parameters(study, seen) if joint else seen)
+
     # Chosen from all evaluations: the observations lack the study's copies of its sources' results.
     own_keys = set()
     for evaluation in evaluations:
         if evaluation.study == study.name and _is_whole(evaluation):
             quantities = {study.objective: evaluation.value, **evaluation.metrics}
             if not violation(study.constraints, quantities):
-                own_keys.add(evaluation.architecture.functional_key)
+                seen = observation(evaluation, evaluation.score)
+                entry = join_parameters(study, seen) if joint else seen
+                own_keys.add(entry.architecture.functional_key)
 
     return observations, own_keys
 
@@ -378,10 +385,12 @@ def fit_networks(
     # not wait for.
     from archive.agents.bayesopt.portfolio_members import (
         NOISE_PRIOR,
+        MemberModel,
         defaults,
         is_cheap,
         member_model,
     )
+    from archive.agents.joint.model import JointCodes, JointModel, joint_model
     from archive.agents.surrogates.outcome_transforms import (
         CompressBelowMedian,
         LogRegret,
@@ -394,12 +403,18 @@ def fit_networks(
     if not noisy:
         transform = LogRegret()
 
+    joint = joint_space_of(space)
+    networks = space if joint is None else joint.networks
+    codes = None if joint is None else JointCodes(joint)
     members = []
-    for name in defaults(space):
-        if not is_cheap(name, space):
+    for name in defaults(networks):
+        if not is_cheap(name, networks):
             continue
 
-        model = member_model(name, space)
+        model: MemberModel | JointModel = member_model(name, networks)
+        if joint is not None and codes is not None:
+            model = joint_model(name, joint, codes)
+
         if nugget:
             members.append(model.noisy_surrogate(transform))
         else:

@@ -206,9 +206,11 @@ class JointModel:
     covariance: JointCovariance
     prior: float
 
-    def surrogate(self, transform: str | OutcomeTransform) -> DistanceGP:
-        """Return the process for scores without replicates."""
-        return process_of(self.pairwise, self.covariance, self.prior, transform)
+    def surrogate(
+        self, transform: str | OutcomeTransform, noise_prior: float | None = None
+    ) -> DistanceGP:
+        """Return the process for scores without replicates; arguments as of `MemberModel`."""
+        return process_of(self.pairwise, self.covariance, self.prior, transform, noise_prior)
 
     def noisy_surrogate(self, transform: str | OutcomeTransform) -> DistanceGP:
         """Return the process for noisy scores: a wide noise prior, and a nugget."""

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from archive.architecture.layer import BESIDE
 from archive.errors import UsageError
 from archive.objectives import sign
 from archive.rungs import LengthGain
@@ -139,9 +138,9 @@ def prospects(archive: Archive, study: str) -> ProspectReport:
     recommended = None
     if gain is not None:
         recommended = RecommendedNetwork(
-            gain.recommended.key,
+            gain.recommended.network.key,
             better * gain.expected,
-            values_of(stored, gain.recommended),
+            {**values_of(stored, gain.recommended), **gain.recommended.configuration},
         )
 
     longer = step_gains(archive.studies.evaluations(study), stored)
@@ -183,19 +182,6 @@ def check_single(study: Study) -> None:
         raise UsageError(
             f"the gain of searching on is of one objective, got {names}: see the hypervolume "
             "of the study"
-        )
-
-
-def check_estimable(study: Study) -> None:
-    """Refuse a rule for networks with parameters beside them: no estimate would ever hold it.
-
-    Raises:
-        UsageError: The study has such parameters.
-    """
-    if BESIDE in study.space_config:
-        raise UsageError(
-            "the gain of searching on is not estimated for networks with parameters beside them: "
-            "leave --stop-when out, and limit the budget"
         )
 
 

@@ -29,7 +29,7 @@ from archive.searches.events import (
     WarmSource,
 )
 from archive.searches.models import builder_of, parameters_of
-from archive.searches.prospects import StopJudge, StopRule, check_estimable, check_single
+from archive.searches.prospects import StopJudge, StopRule, check_single
 from archive.searches.request import (
     SearchOptions,
     SearchRequest,
@@ -208,7 +208,6 @@ class Search:
             return None
 
         check_single(request.study)
-        check_estimable(request.study)
         return StopJudge(StopRule.parse(self.run.stop_when), archive, request.agent.space)
 
     def _run(

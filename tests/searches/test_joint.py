@@ -56,7 +56,6 @@ def test_a_training_uses_the_parameters_and_records_them(archive):
         (space.Space(batch_size=space.real(1, 8.5)), {}, "batch_size must be a whole number"),
         (KNOBS, {"space": KNOBS, "recipe": "mine"}, "has parameters already"),
         (KNOBS, {"agent": "nasbot"}, "nasbot searches networks alone"),
-        (KNOBS, {"stop_when": "gain<1"}, "not estimated for networks with parameters"),
     ],
 )
 def test_what_nothing_reads_is_refused_before_a_study_is_made(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import archive as package
-from archive import space
+from archive import space, spaces
 from archive.agents import prospects as estimates
 from archive.agents.observations import Observation
 from archive.errors import UsageError
@@ -63,6 +63,26 @@ def test_without_a_model_there_is_no_estimate():
     assert estimates.gain_of(whole, seen, set()) is None
     changed = [dataclasses.replace(one, hyperparameters={"lr": 0.1}) for one in seen]
     assert estimates.gain_of(whole, changed, keys) is None
+
+
+def test_the_gain_of_networks_with_parameters_is_of_both():
+    whole = spaces.beside("nasbench201", space.Space(lr=space.real(1e-4, 1e-1, log=True)))
+    rng = np.random.default_rng(0)
+    seen = {}
+    for number in range(20):
+        member = whole.sample(rng)
+        score = -0.1 * abs(np.log10(member.configuration["lr"]) + 2.0)
+        seen[member.functional_key] = Evaluation(
+            f"study#{number}", "study", number, "digits", "digits/1", member.network, score,
+            hyperparameters=member.configuration,
+        )  # fmt: skip
+
+    searched = study(space="nasbench201", space_config=whole.config)
+    gain = estimates.expected_gain(whole, list(seen.values()), searched)
+    best = seen[gain.recommended.functional_key]
+    assert best.score == max(evaluation.score for evaluation in seen.values())
+    assert gain.recommended.configuration == best.hyperparameters
+    assert gain.low - 0.01 <= -best.score <= gain.high + 0.01
 
 
 def test_rules_are_read_and_written():
