@@ -203,6 +203,24 @@ def _write_warm_starts(tx: ManagedTransaction, records: Sequence[Record]) -> int
     return _run(tx, statements.WARM_START, list(_merge("warm_start", stored, records).values()))
 
 
+def prepare(batch: Batch) -> list[tuple[str, Record]]:
+    """Return records with networks in canonical order, computed before the transaction.
+
+    Raises:
+        UsageError: A network does not have its key.
+    """
+    prepared = []
+    for kind, record in batch:
+        if kind == "architecture":
+            network = architecture_of(record)
+            architectures.prepare([network])
+            record = {**record, "architecture": network}
+
+        prepared.append((kind, record))
+
+    return prepared
+
+
 def _write_architectures(tx: ManagedTransaction, records: Sequence[Record]) -> int:
     networks = list(map(architecture_of, records))
     new = {network.key for network in networks} - architectures.known(

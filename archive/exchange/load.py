@@ -26,13 +26,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archive.errors import UsageError
 from archive.exchange import record_schema as records
-from archive.exchange.apply import compare, existing, identity, store
+from archive.exchange.apply import compare, existing, identity, prepare, store
 from archive.exchange.export_queries import asking
 from archive.exchange.file_format import MOST_BYTES, Contents, DumpReader
 from archive.exchange.record_schema import Record, text_of
@@ -112,9 +114,19 @@ def load(
     if tasks := [("task", record) for record in reader.seen["task"].values()]:
         changed.update(connection.write(partial(store, batch=tasks), alone=True))
 
-    for batch in _batches(_Checked(path, names, most_bytes)):
-        records = _keep(ask, batch)
-        changed.update(connection.write(partial(store, batch=records), alone=True))
+    again = _Checked(path, names, most_bytes, functional_keys=reader.seen["architecture"])
+    written: Future[dict[str, int]] | None = None
+    # The next batch is read while the server writes one.
+    with ThreadPoolExecutor(max_workers=1) as writer:
+        for batch in _batches(again):
+            records = prepare(_keep(ask, batch))
+            if written is not None:
+                changed.update(written.result())
+
+            written = writer.submit(connection.write, partial(store, batch=records), alone=True)
+
+        if written is not None:
+            changed.update(written.result())
 
     if notify and reader.unmeasured:
         notify(
@@ -144,6 +156,13 @@ def verify(
 class _Checked:
     """Iterator over the records of a file that checks each, and its references to earlier ones.
 
+    Args:
+        path: The file.
+        names: Former names of studies to their new ones.
+        most_bytes: Limit of the decompressed size.
+        functional_keys: By key, of networks that an earlier pass has checked; the write checks
+            their keys.
+
     Attributes:
         seen: Kind to the identities of the records so far, with what later records are compared
             with.
@@ -153,9 +172,16 @@ class _Checked:
             such numbers.
     """
 
-    def __init__(self, path: Path, names: Mapping[str, str], most_bytes: int) -> None:
+    def __init__(
+        self,
+        path: Path,
+        names: Mapping[str, str],
+        most_bytes: int,
+        functional_keys: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.path = path
         self.names = names
+        self.functional_keys = functional_keys
         self.reader = DumpReader(path, most_bytes=most_bytes)
         self.seen: dict[str, dict[Any, Any]] = {kind: {} for kind in records.SHAPES}
         self.studies: set[str] = set()
@@ -257,7 +283,8 @@ class _Checked:
     def _reference(self, kind: str, record: Record) -> Any:
         """Return the value that later records are compared with."""
         if kind == "architecture":
-            return records.architecture_of(record).functional_key
+            key = record["key"]
+            return self.functional_keys.get(key) or records.architecture_of(record).functional_key
 
         if kind == "task":
             return record

@@ -55,7 +55,7 @@ from archive.exchange.validators import (
     is_wholes,
 )
 from archive.store.properties import CURVE, EPOCH, METRIC, PROXY
-from archive.store.records import State
+from archive.store.records import PROVENANCE, State
 from archive.values import brief, is_non_finite, mapped
 
 Record = dict[str, Any]
@@ -137,6 +137,7 @@ SHAPES: Mapping[str, RecordShape] = MappingProxyType(
             {
                 "value": is_real, "epochs": is_whole, "seconds": is_real, "seed": is_whole, "device": is_text,
                 "hardware": is_text, "environment": is_settings, "created": is_whole, "answered_from": is_name,
+                **dict.fromkeys(PROVENANCE, is_text),
             },
             ("value", "created"),
             frozenset(["id"]),
@@ -271,11 +272,14 @@ def _right(shape: RecordShape, name: str) -> Check:
 
 
 def architecture_of(record: Record) -> Architecture:
-    """Return the network of an architecture record.
+    """Return the network of an architecture record, which may have been read before.
 
     Raises:
         UsageError: Its layers are no network, or do not have its key.
     """
+    if isinstance(record["architecture"], Architecture):
+        return record["architecture"]
+
     try:
         network = codec.from_dict(record["architecture"])
     except ArchiveError as error:

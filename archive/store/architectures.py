@@ -60,17 +60,17 @@ WITH layers[edge[0]] AS tail, layers[edge[1]] AS head
 CREATE (tail)-[:FEEDS]->(head)
 """
 
-# The same for networks whose layers have attributes, and whose edges have arguments.
+# The same for one network whose layers have attributes, and whose edges have arguments. Parameters
+# of their own, because ArcadeDB hashes whatever stands beside `collect` for every layer.
 ADD_WITH_ATTRIBUTES = """
-UNWIND $rows AS row
-CREATE (a:Architecture {key: row.key})
-SET a += row.properties
-WITH a, row
-UNWIND row.layers AS layer
+CREATE (a:Architecture {key: $key})
+SET a += $properties
+WITH a
+UNWIND $layers AS layer
 CREATE (a)-[:HAS_LAYER]->(l:Layer)
 SET l += layer
-WITH row.key AS key, row.edges AS edges, collect(l) AS layers
-UNWIND edges AS edge
+WITH collect(l) AS layers
+UNWIND $edges AS edge
 WITH layers[edge.tail] AS tail, layers[edge.head] AS head, edge.arguments AS arguments
 CREATE (tail)-[:FEEDS {arguments: arguments}]->(head)
 """
@@ -326,7 +326,7 @@ def store(tx: ManagedTransaction, architectures: Iterable[Architecture]) -> None
     for network in networks:
         # One network in a statement, because such a network may have thousands of layers.
         if network.arguments:
-            tx.run(ADD_WITH_ATTRIBUTES, rows=[_row_with_attributes(network)]).consume()
+            tx.run(ADD_WITH_ATTRIBUTES, _row_with_attributes(network)).consume()
 
 
 def known(tx: ManagedTransaction, keys: Iterable[str]) -> set[str]:
