@@ -18,13 +18,12 @@ import traceback
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import nn
-from torch.export import ExportedProgram, exported_program
+from torch.export import ExportedProgram
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from archive import runtime
@@ -32,10 +31,10 @@ from archive.architecture.aten.wiring import Input
 from archive.errors import UsageError, first_line
 from archive.trainer.intake import merging, tracing
 from archive.trainer.intake.alignment import align
+from archive.trainer.intake.decomposition import decompose
 from archive.trainer.intake.modes import has_own_training, own_steps, replace
 from archive.trainer.intake.onnx_graphs.module import OnnxModule
 from archive.trainer.intake.programs import Program, read_program
-from archive.trainer.intake.signatures import DECOMPOSED, KEPT
 
 
 class Export(NamedTuple):
@@ -115,7 +114,7 @@ def _export_modes(model: nn.Module, examples: tuple[torch.Tensor, ...], inferenc
 
     training = None
     model.train()
-    if not inference and has_own_training(model, readers, evaluation):
+    if not inference and has_own_training(model, readers, evaluation, examples):
         try:
             with tracing.own_gradients() as others:
                 training = tracing.trace(model, examples)
@@ -133,14 +132,7 @@ def _export_modes(model: nn.Module, examples: tuple[torch.Tensor, ...], inferenc
             "and the network has the gradients of PyTorch's operations"
         )
 
-    program = _joint(evaluation, training, notes)
-    if steps := own_steps(evaluation):
-        notes.append(
-            f"the steps of {name_list(steps, 'module')} are layers: "
-            "its weights are computed or shared"
-        )
-
-    return Export(program, tuple(notes))
+    return Export(_joint(evaluation, training, notes), tuple(notes))
 
 
 def _joint(
@@ -149,25 +141,27 @@ def _joint(
     """Return one program of both traces, and add its omissions to the notes."""
     if training is None:
         replace(evaluation, None, {})
-        return _decompose(evaluation)
+        notes += _steps_notes(evaluation)
+        return decompose(evaluation)
 
     before = read_program(evaluation)
     after = read_program(training)
     notes += _training_notes(before, after)
     pairs = align(before, after)
     replace(evaluation, training, pairs)
+    notes += _steps_notes(evaluation)
     if not merging.differs(before, after, pairs):
-        return _decompose(evaluation)
+        return decompose(evaluation)
 
     merging.write_without_changes(pairs)
     if merging.is_safe(before, after, pairs):
         merging.merge(before, after, pairs)
         evaluation.graph.lint()
         evaluation.graph_module.recompile()
-        return _decompose(evaluation)
+        return decompose(evaluation)
 
-    before = _decompose(evaluation)
-    after = _decompose(training)
+    before = decompose(evaluation)
+    after = decompose(training)
     return merging.merge(before, after, align(before, after))
 
 
@@ -202,6 +196,15 @@ def _state_notes(model: nn.Module) -> list[str]:
     return notes
 
 
+def _steps_notes(evaluation: ExportedProgram) -> list[str]:
+    steps = own_steps(evaluation)
+    if not steps:
+        return []
+
+    names = name_list(steps, "module")
+    return [f"the steps of {names} are layers: its weights are computed or shared"]
+
+
 def _training_notes(evaluation: Program, training: Program) -> list[str]:
     notes = []
     changed = merging.changed_buffers(training) - merging.changed_buffers(evaluation)
@@ -230,50 +233,6 @@ def name_list(names: Sequence[str], noun: str) -> str:
     listed = ", ".join(names[:3])
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return f"the {noun}{'s' if len(names) > 1 else ''} {listed}{more}"
-
-
-def _decompose(program: ExportedProgram) -> Program:
-    """Return a program after its decomposition to the core set and the operations that are kept.
-
-    `run_decompositions` overrides all composite operations of PyTorch meanwhile, which takes longer
-    than the rest of the import of a small model. They decompose by themselves: only those that are
-    kept need an override.
-    """
-    torch_export: Any = exported_program
-    with torch.no_grad():
-        try:
-            kept, table = _overrides()
-            decomposed: ExportedProgram = torch_export._decompose_exported_program(
-                program,
-                cia_to_decomp=kept,
-                python_decomp_table=dict(table),
-                joint_loss_index=None,
-                decompose_custom_triton_ops=False,
-            )
-        except (AttributeError, TypeError):
-            # Private functions, which another release of PyTorch may lack or change.
-            decomposed = program.run_decompositions(_table())
-
-    return read_program(decomposed)
-
-
-@cache
-def _overrides() -> tuple[dict[Any, Any], dict[Any, Any]]:
-    """Return the kept composite operations with their override, and the other decompositions."""
-    torch_export: Any = exported_program
-    composite, table = torch_export._split_decomp_table_to_cia_and_python_decomp(dict(_table()))
-    keeps = torch_export._special_op_to_preserve_cia
-    return {op: override for op, override in composite.items() if override is keeps}, table
-
-
-def _table() -> Any:
-    """Return the decompositions to the core set, without decompositions of kept operations."""
-    table: Any = torch.export.default_decompositions()
-    for name in set(KEPT) - {*DECOMPOSED}:
-        base, _, overload = name.partition(".")
-        table.pop(getattr(getattr(torch.ops.aten, base), overload or "default"), None)
-
-    return table
 
 
 @contextmanager

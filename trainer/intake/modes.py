@@ -10,7 +10,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+import inspect
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
 
 import torch
 from torch import fx, nn
@@ -19,6 +22,8 @@ from torch.export.graph_signature import InputKind
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 from torch.nn.modules.instancenorm import _InstanceNorm
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_map_only
 
 from archive.trainer.intake import stand_ins, tracing
 from archive.trainer.intake.alignment import Pairs, settings_of
@@ -34,11 +39,27 @@ _FOLLOWING = (_BatchNorm, _InstanceNorm, _DropoutNd, nn.RReLU, nn.RNNBase)
 _FUSING = (nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerEncoder)
 """Layers that read their mode in order to choose a fused operation, which `_FUSED` names."""
 
+_MODE_FUNCTIONS: Mapping[Any, str] = {
+    nn.functional.dropout: "training",
+    nn.functional.dropout1d: "training",
+    nn.functional.dropout2d: "training",
+    nn.functional.dropout3d: "training",
+    nn.functional.alpha_dropout: "training",
+    nn.functional.feature_alpha_dropout: "training",
+    nn.functional.rrelu: "training",
+    nn.functional.batch_norm: "training",
+    nn.functional.instance_norm: "use_input_stats",
+}
+"""Functions that become one operation of `stand_ins.MODES`, and their argument that is the mode."""
+
 _FUSED = ("_native_multi_head_attention", "_transformer_encoder_layer_fwd")
 
 
 def has_own_training(
-    model: nn.Module, readers: set[nn.Module], evaluation: ExportedProgram
+    model: nn.Module,
+    readers: set[nn.Module],
+    evaluation: ExportedProgram,
+    examples: Sequence[torch.Tensor],
 ) -> bool:
     """Return whether a model may compute more than layers that follow the mode in training.
 
@@ -46,14 +67,9 @@ def has_own_training(
         model: The model, in training mode.
         readers: Modules that had their mode read in evaluation.
         evaluation: The trace in evaluation.
+        examples: The inputs of the trace.
     """
     fused = any(_operation(node) in _FUSED for node in evaluation.graph.nodes)
-    # Others, such as the wrappers of torch.export, keep their mode when the model changes its own.
-    for module in readers.intersection(model.modules()):
-        alike = _follows(module) or (not fused and _attends_alike(module))
-        if not alike:
-            return True
-
     for module in model.modules():
         if not module.training or type(module).train is not nn.Module.train:
             return True
@@ -63,11 +79,119 @@ def has_own_training(
         if _follows(module):
             names.add(name)
 
+    differs = False
+    # Others, such as the wrappers of torch.export, keep their mode when the model changes its own.
+    for module in readers.intersection(model.modules()):
+        if not _follows(module) and (fused or not _attends_alike(module)):
+            differs = True
+
     for node in evaluation.graph.nodes:
         if _mode_operation(node) and _module_name(node) not in names:
-            return True
+            differs = True
 
-    return False
+    return differs and not _calls_alike(model, examples)
+
+
+def _calls_alike(model: nn.Module, examples: Sequence[torch.Tensor]) -> bool:
+    """Return whether a model calls the same functions in both modes, but for their modes.
+
+    The model runs on the device `meta`, which is much faster than a trace. Any doubt, such as an
+    operation that needs values, counts as a difference. The model is left in training mode.
+    """
+    state: dict[str, torch.Tensor] = {}
+    for name, tensor in chain(model.named_parameters(), model.named_buffers()):
+        state[name] = torch.empty_like(tensor, device="meta").requires_grad_(tensor.requires_grad)
+
+    inputs = tuple(torch.empty_like(example, device="meta") for example in examples)
+    calls: list[list[_Call]] = []
+    for training in (False, True):
+        model.train(training)
+        recorder = _CallRecorder(state, inputs)
+        try:
+            with recorder, tracing.own_gradients() as functions:
+                torch.func.functional_call(model, state, inputs)
+        except Exception:
+            model.train()
+            return False
+
+        calls.append([*recorder.calls, _Call(None, repr(sorted(functions)), None)])
+
+    if len(calls[0]) != len(calls[1]):
+        return False
+
+    for before, after in zip(*calls, strict=True):
+        follows = (before.mode, after.mode) in ((None, None), (False, True))
+        if before[:2] != after[:2] or not follows:
+            return False
+
+    return True
+
+
+class _Call(NamedTuple):
+    """A call of one of PyTorch's functions.
+
+    Attributes:
+        function: The function.
+        settings: Its arguments without its mode, and whether gradients are recorded.
+        mode: Its mode; None for a function without.
+    """
+
+    function: Any
+    settings: str
+    mode: bool | None
+
+
+class _CallRecorder(TorchFunctionMode):
+    """Records the calls of PyTorch's functions.
+
+    Args:
+        state: Parameters and buffers of the model by name.
+        inputs: Its inputs.
+    """
+
+    def __init__(self, state: Mapping[str, torch.Tensor], inputs: Sequence[torch.Tensor]) -> None:
+        super().__init__()
+        self.calls: list[_Call] = []
+        self._numbers: dict[int, int] = {}
+        # Kept, since ids of freed objects are used again.
+        self._tensors: list[torch.Tensor] = []
+        # Batch normalisation counts its batches in training.
+        self._counters = {id(state[name]) for name in state if name.endswith("batches_tracked")}
+        for tensor in (*state.values(), *inputs):
+            self._number(tensor)
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        keywords = dict(kwargs or {})
+        result = function(*args, **keywords)
+        if function in _MODE_FUNCTIONS and result is args[0] and not keywords.get("inplace"):
+            # In evaluation it returns its input, and in training another tensor.
+            result = result.view_as(result)
+
+        tree_map_only(torch.Tensor, self._number, result)
+        if args and id(args[0]) in self._counters:
+            return result
+
+        mode = None
+        if function in _MODE_FUNCTIONS:
+            values = inspect.signature(function).bind(*args, **keywords)
+            values.apply_defaults()
+            mode = values.arguments.pop(_MODE_FUNCTIONS[function])
+            arguments: Any = dict(values.arguments)
+        else:
+            arguments = (args, keywords)
+
+        settings = tree_map_only(torch.Tensor, self._number, arguments)
+        self.calls.append(_Call(function, repr((settings, torch.is_grad_enabled())), mode))
+        return result
+
+    def _number(self, tensor: torch.Tensor) -> str:
+        if id(tensor) not in self._numbers:
+            self._numbers[id(tensor)] = len(self._tensors)
+            self._tensors.append(tensor)
+
+        return f"tensor {self._numbers[id(tensor)]}"
 
 
 def own_steps(program: ExportedProgram) -> list[str]:

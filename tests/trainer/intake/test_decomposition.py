@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from archive.architecture.aten.wiring import Input
-from archive.trainer.intake import exporting
+from archive.trainer.intake import decomposition
 from archive.trainer.intake.models import import_model
 from tests.support import whole
 
@@ -42,8 +42,65 @@ def test_the_architecture_is_that_of_pytorchs_own_decomposition(monkeypatch, err
         raise error("a private function of another release")
 
     short = import_model(Composite(), [Input((8, 8))])
-    monkeypatch.setattr(exporting, "_overrides", missing)
+    monkeypatch.setattr(decomposition, "_overrides", missing)
     assert (
         import_model(Composite(), [Input((8, 8))]).architecture.canonical
         == short.architecture.canonical
     )
+
+
+class Equal(nn.Module):
+    """Equal calls of several tensors, views, changes in place, and outputs that are lists."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.Conv2d(4, 12, 1, bias=False)
+        self.project = nn.ModuleList([nn.Conv2d(4, 4, 3, padding=1) for _ in range(2)])
+
+    def forward(self, x):
+        for project in self.project:
+            batch, channels, height, width = x.shape
+            query, key, value = self.qkv(x).view(batch, 3 * channels, -1).mT.chunk(3, dim=2)
+            mixed = F.scaled_dot_product_attention(
+                query.contiguous(), key.contiguous(), value.contiguous()
+            )
+            hidden = project(mixed.mT.reshape(batch, channels, height, width)).relu_()
+            x = torch.cat([hidden, hidden * 2], dim=1)[:, :channels] + F.adaptive_avg_pool2d(x, 1)
+
+        return x
+
+
+@pytest.mark.parametrize("make", [Equal, Composite])
+def test_calls_are_decomposed_alone_as_they_are_together(monkeypatch, make):
+    model, shape = make(), (4, 6, 6) if make is Equal else (8, 8)
+    short = import_model(model, [Input(shape)])
+    alone = []
+    ask = decomposition._stands_alone
+    monkeypatch.setattr(decomposition, "_stands_alone", lambda program: alone.append(ask(program)))
+    assert import_model(model, [Input(shape)]).architecture.key == short.architecture.key
+    assert alone == [True]
+
+
+@pytest.mark.parametrize("seen", [False, True])
+def test_a_change_in_place_that_is_seen_needs_the_whole_program(monkeypatch, seen):
+    class Changed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(4, 4)
+
+        def forward(self, x):
+            hidden = self.linear(x)
+            before = hidden.flatten(1) if seen else x
+            return hidden.relu_() + before
+
+    answers = []
+    ask = decomposition._stands_alone
+
+    def noted(program):
+        answers.append(ask(program))
+        return answers[-1]
+
+    monkeypatch.setattr(decomposition, "_stands_alone", noted)
+    imported = import_model(Changed(), [Input((4,))])
+    assert answers == [not seen]
+    assert [layer.op for layer in imported.architecture.layers].count("relu") == 1

@@ -85,6 +85,27 @@ def dropped_twice(model: Any, x: Tensor) -> Tensor:
     return F.dropout(hidden, 0.5, model.training, inplace=True) + hidden
 
 
+def with_dropout_of(share: float) -> Callable[..., Tensor]:
+    return lambda model, x: model.b(F.dropout(model.a(x), share, model.training))
+
+
+def with_modes_read_for_nothing(model: Any, x: Tensor) -> Tensor:
+    share = 0.0 if model.training else 0
+    hidden = model.a(x)
+    return model.b(hidden * torch.rand_like(hidden) if share else hidden)
+
+
+def with_other_weights_in_training(model: Any, x: Tensor) -> Tensor:
+    return (model.c if model.training else model.b)(model.a(x))
+
+
+def without_gradients_in_training(model: Any, x: Tensor) -> Tensor:
+    with torch.set_grad_enabled(not model.training):
+        hidden = model.a(x)
+
+    return model.b(hidden)
+
+
 def layers(**others: Any) -> dict[str, Any]:
     return {"a": nn.Linear(6, 4), "b": nn.Linear(4, 2), **others}
 
@@ -301,8 +322,21 @@ def attention(dropout: float) -> nn.Module:
         (lambda: attention(0.0), (5, 8), 1, 1),
         (lambda: attention(0.4), (5, 8), 2, 1),
         (lambda: Applied(with_a_residual_block, **layers(c=nn.Linear(4, 4))), (6,), 2, 1),
+        (lambda: Applied(with_dropout_of(0.5), **layers()), (6,), 1, 1),
+        (lambda: Applied(with_modes_read_for_nothing, **layers()), (6,), 1, 1),
+        (lambda: Applied(with_other_weights_in_training, **layers(c=nn.Linear(4, 2))), (6,), 2, 1),
+        (lambda: Applied(without_gradients_in_training, **layers()), (6,), 2, 1),
     ],
-    ids=["layers", "attention", "dropout of attention", "residual block"],
+    ids=[
+        "layers",
+        "attention",
+        "dropout of attention",
+        "residual block",
+        "dropout as a function",
+        "modes read for nothing",
+        "other weights in training",
+        "no gradients in training",
+    ],
 )
 def test_a_model_is_traced_as_often_as_its_modes_differ(
     make: Callable[[], nn.Module],
@@ -323,9 +357,9 @@ def test_a_model_is_traced_as_often_as_its_modes_differ(
         monkeypatch.setattr(module, name, counted)
 
     count(tracing, "trace")
-    count(exporting, "_decompose")
+    count(exporting, "decompose")
     import_model(make(), [Input(shape)])
-    assert calls == {"trace": traces, "_decompose": decompositions}
+    assert calls == {"trace": traces, "decompose": decompositions}
 
 
 @pytest.mark.parametrize(

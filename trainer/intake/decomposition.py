@@ -1,0 +1,264 @@
+"""Decomposition of a traced model to the core set of ATen and the operations that are kept.
+
+    nodes of a trace ──decompose──> operations of the core set and of `KEPT`
+
+PyTorch decomposes a program by tracing the whole of it once more, which takes as long as the first
+trace. A deep network repeats few calls: the same operation on the same shapes with the same
+settings. Here each such call is traced once, alone, and its nodes are copied to the place of every
+other. The result is the same, provided that nothing changes a tensor in place, since only then each
+call stands alone. Other programs are decomposed by PyTorch.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any, NamedTuple
+
+import torch
+from torch import fx
+from torch._dispatch.python import enable_python_dispatcher
+from torch._subclasses import functional_tensor
+from torch.export import ExportedProgram, exported_program
+from torch.export.graph_signature import OutputKind
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from archive.trainer.intake.merging import changes_unseen
+from archive.trainer.intake.programs import Program, read_program
+from archive.trainer.intake.settings import is_stand_in
+from archive.trainer.intake.signatures import DECOMPOSED, KEPT
+
+
+def decompose(program: ExportedProgram) -> Program:
+    """Return a program after its decomposition; its graph may be changed.
+
+    `run_decompositions` overrides all composite operations of PyTorch meanwhile, which takes longer
+    than the rest of the import of a small model. They decompose by themselves: only those that are
+    kept need an override.
+    """
+    torch_export: Any = exported_program
+    with torch.no_grad():
+        try:
+            kept, table = _overrides()
+            if _stands_alone(program):
+                return _decompose_calls(program, kept, table)
+
+            decomposed: ExportedProgram = torch_export._decompose_exported_program(
+                program,
+                cia_to_decomp=kept,
+                python_decomp_table=dict(table),
+                joint_loss_index=None,
+                decompose_custom_triton_ops=False,
+            )
+        except (AttributeError, TypeError):
+            # Private functions, which another release of PyTorch may lack or change.
+            decomposed = program.run_decompositions(_table())
+
+    return read_program(decomposed)
+
+
+@cache
+def _overrides() -> tuple[dict[Any, Any], dict[Any, Any]]:
+    """Return the kept composite operations with their override, and the other decompositions."""
+    torch_export: Any = exported_program
+    composite, table = torch_export._split_decomp_table_to_cia_and_python_decomp(dict(_table()))
+    keeps = torch_export._special_op_to_preserve_cia
+    return {op: override for op, override in composite.items() if override is keeps}, table
+
+
+def _table() -> Any:
+    """Return the decompositions to the core set, without decompositions of kept operations."""
+    table: Any = torch.export.default_decompositions()
+    for name in set(KEPT) - {*DECOMPOSED}:
+        base, _, overload = name.partition(".")
+        table.pop(getattr(getattr(torch.ops.aten, base), overload or "default"), None)
+
+    return table
+
+
+def _stands_alone(program: ExportedProgram) -> bool:
+    """Return whether each call of a program can be decomposed without the others.
+
+    A change in place that nothing sees becomes an operation that returns its result.
+    """
+    for spec in program.graph_signature.output_specs:
+        if spec.kind is not OutputKind.USER_OUTPUT:
+            return False
+
+    changing: list[tuple[fx.Node, Any]] = []
+    for node in program.graph.nodes:
+        if node.op in ("placeholder", "output"):
+            continue
+
+        if node.op != "call_function":
+            return False
+
+        if not isinstance(node.target, torch._ops.OpOverload):
+            if node.target in _PLAIN:
+                continue
+
+            return False
+
+        if node.target._schema.is_mutable and not is_stand_in(node):
+            functional = _functional(node.target)
+            if functional is None or not changes_unseen(node):
+                return False
+
+            changing.append((node, functional))
+
+    for node, functional in changing:
+        node.target = functional
+
+    return True
+
+
+_PLAIN = frozenset(
+    [
+        operator.getitem,
+        operator.add,
+        operator.sub,
+        operator.mul,
+        operator.floordiv,
+        operator.neg,
+        torch.sym_int,
+    ]
+)
+"""Functions of numbers and of lists, which have no decomposition."""
+
+
+def _functional(target: Any) -> Any:
+    """Return the operation that returns what another one writes into its input; None without."""
+    name = target._schema.name.partition("::")[2]
+    if target.namespace != "aten" or not name.endswith("_") or name.startswith("__"):
+        return None
+
+    packet = getattr(torch.ops.aten, name.removesuffix("_"), None)
+    functional = getattr(packet, target._overloadname, None)
+    if functional is None or functional._schema.is_mutable:
+        return None
+
+    mine = [argument.name for argument in target._schema.arguments]
+    others = [argument.name for argument in functional._schema.arguments]
+    return functional if mine == others else None
+
+
+class _Call(NamedTuple):
+    """A call of an operation.
+
+    Attributes:
+        values: Its tensors and symbolic numbers.
+        sources: The nodes that compute them.
+        key: Equal for calls with the same decomposition.
+    """
+
+    values: list[Any]
+    sources: list[fx.Node]
+    key: Hashable
+
+
+def _decompose_calls(program: ExportedProgram, kept: Any, table: Any) -> Program:
+    torch_export: Any = exported_program
+    traced = read_program(program)
+    graph = program.graph
+    fake_mode = torch_export._detect_fake_mode_from_gm(program.graph_module)
+    decompositions: dict[Hashable, fx.Graph] = {}
+    with fake_mode, torch_export._override_composite_implicit_decomp(kept):
+        for node in list(graph.nodes):
+            if not isinstance(node.target, torch._ops.OpOverload) or is_stand_in(node):
+                continue
+
+            call = _read_call(node)
+            if call.key not in decompositions:
+                decompositions[call.key] = _trace_call(node, call.values, table)
+
+            _write(graph, node, call.sources, decompositions[call.key])
+
+    graph.eliminate_dead_code()
+    graph.lint()
+    outputs: Any = graph.output_node().args[0]
+    return replace(traced, outputs=list(outputs))
+
+
+def _read_call(node: fx.Node) -> _Call:
+    sources: list[fx.Node] = []
+
+    def describe(source: fx.Node) -> Any:
+        if source not in sources:
+            sources.append(source)
+
+        return _Place(sources.index(source))
+
+    arguments = fx.node.map_arg((node.args, node.kwargs), describe)
+    values = [source.meta["val"] for source in sources]
+    forms = tuple(_describe_value(value) for value in values)
+    return _Call(values, sources, (node.target, repr(arguments), forms))
+
+
+class _Place(NamedTuple):
+    """A value in the arguments of a call, by its position among the values."""
+
+    position: int
+
+
+def _describe_value(value: Any) -> Hashable:
+    if not isinstance(value, torch.Tensor):
+        return str(value)
+
+    layout = tuple(str(side) for side in (*value.shape, *value.stride()))
+    return (layout, value.dtype, value.device, value.requires_grad)
+
+
+def _trace_call(node: fx.Node, values: Sequence[Any], table: Any) -> fx.Graph:
+    target: Any = node.target
+    positions = {source: position for position, source in enumerate(_read_call(node).sources)}
+
+    def call(*given: Any) -> Any:
+        arguments, keywords = fx.node.map_arg(
+            (node.args, node.kwargs), lambda source: given[positions[source]]
+        )
+        return target(*arguments, **keywords)
+
+    # Nodes of one decomposition share their value, and the tracer tells inputs apart by it.
+    inputs: list[Any] = []
+    for value in values:
+        is_tensor = isinstance(value, torch.Tensor)
+        inputs.append(
+            torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
+            if is_tensor
+            else value
+        )
+
+    mode = functional_tensor.FunctionalTensorMode(export=True)
+    functional = functional_tensor.dispatch_functionalize(call, mode)
+    with enable_python_dispatcher():
+        return make_fx(functional, decomposition_table=table)(*inputs).graph
+
+
+def _write(
+    graph: fx.Graph, node: fx.Node, sources: Sequence[fx.Node], decomposition: fx.Graph
+) -> None:
+    """Write a decomposition into the place of a call."""
+    placeholders = decomposition.find_nodes(op="placeholder")
+    copies: dict[fx.Node, Any] = dict(zip(placeholders, sources, strict=True))
+    with graph.inserting_before(node):
+        for part in decomposition.nodes:
+            if part.op != "call_function":
+                continue
+
+            copy = graph.node_copy(part, copies.__getitem__)
+            copy.meta = {**node.meta, "val": part.meta.get("val")}
+            copies[part] = copy
+
+    result: Any = fx.node.map_arg(decomposition.output_node().args[0], copies.__getitem__)
+    if isinstance(result, fx.Node):
+        node.replace_all_uses_with(result)
+        graph.erase_node(node)
+        return
+
+    for user in list(node.users):
+        user.replace_all_uses_with(result[user.args[1]])
+        graph.erase_node(user)
+
+    graph.erase_node(node)
