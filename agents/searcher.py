@@ -34,6 +34,7 @@ from archive.architecture.graph import Architecture
 from archive.architecture.networks import architectures_of
 from archive.constraints import NO_COSTS, KnownCosts
 from archive.errors import InvalidArchitectureError, UsageError
+from archive.queue.reuse import RETRAIN
 from archive.spaces.stored_spaces import fixed_values
 from archive.store.properties import to_json
 
@@ -75,6 +76,8 @@ class Searcher:
         archive: The archive of the study.
         costs: Known costs of its networks.
         builder: Builds the networks of configurations; None for none.
+        waits: Whether configurations wait for the results of their twins: a result that is told is
+            none of a twin.
 
     Attributes:
         stream: Random stream, see `archive.agents.provenance.generator`.
@@ -86,11 +89,14 @@ class Searcher:
         archive: Archive,
         costs: KnownCosts = NO_COSTS,
         builder: ConfigurationBuilder | None = None,
+        *,
+        waits: bool = True,
     ) -> None:
         """Start as a search that is alone."""
         self._archive = archive
         self._costs = costs
         self._builder = builder
+        self._waits = waits
         self.stream = 0
         self.spare = 0
         self._quiet = 0
@@ -131,6 +137,9 @@ class Searcher:
         basis = {**basis, "wanted": requested, **_part_of(agent.space)}
         if self.stream:
             basis["stream"] = self.stream
+
+        if retrain:
+            basis[RETRAIN] = True
 
         began = time.process_time()
         rng = provenance.generator(study.seed, history, self.stream)
@@ -177,7 +186,7 @@ class Searcher:
             return suggestions
 
         self._archive.builds.add(builds)
-        if retrain:
+        if retrain or not self._waits:
             return suggestions
 
         twins = self._archive.builds.twins(build.configuration.key for build in builds)

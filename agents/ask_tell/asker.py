@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from archive.api import Archive
     from archive.spaces.base import Space
     from archive.store.records import Evaluation, Proposal
+    from archive.store.studies.builds import ConfigurationBuilder
 
 
 class Asker:
@@ -45,17 +46,23 @@ class Asker:
         study: Name of the study.
         space: Space of the study.
         costs: Known costs of its networks.
+        builder: Builds the networks of configurations; None for none.
     """
 
     def __init__(
-        self, archive: Archive, study: str, space: Space, costs: KnownCosts = NO_COSTS
+        self,
+        archive: Archive,
+        study: str,
+        space: Space,
+        costs: KnownCosts = NO_COSTS,
+        builder: ConfigurationBuilder | None = None,
     ) -> None:
         """Register as a worker."""
         self._archive = archive
         self._study = study
         self._space = space
         self._worker = f"{platform.node()}-{os.getpid()}-{secrets.token_hex(3)}"
-        self._searcher = Searcher(archive, costs)
+        self._searcher = Searcher(archive, costs, builder, waits=False)
         self._agents: dict[str, Agent] = {}
         # Two locks: a proposal may take long, and claiming waiting proposals does not depend on it.
         self._making = Lock()

@@ -10,6 +10,7 @@ from archive import __version__
 from archive.constraints import KnownCosts
 from archive.errors import InvalidArchitectureError, UsageError
 from archive.queue import admission, lookups
+from archive.queue.reuse import RETRAIN
 from archive.spaces import stored_spaces
 from archive.spaces.constrained import constrain
 from archive.values import counted
@@ -19,12 +20,39 @@ if TYPE_CHECKING:
     from archive.api import Archive
     from archive.spaces.base import Space
     from archive.store.records import Proposal, Study
+    from archive.store.studies.builds import ConfigurationBuilder
+    from archive.trainer.recipes.model_process import ModelProcess
 
 PERSON = "person"
 """Kind of agent on record for architectures that a person enqueued or told."""
 
 LANGUAGE_MODEL = "language-model"
 """Kind of agent on record for architectures that a language model enqueued."""
+
+
+def builder_of(archive: Archive, study: Study, space: Space) -> ModelProcess | None:
+    """Return the process that builds networks of a study's configurations, which the caller closes.
+
+    It starts at the first network.
+
+    Args:
+        archive: The archive of the study.
+        study: The study.
+        space: Its space.
+
+    Returns:
+        None in another space, or where this machine knows no model of it.
+    """
+    from archive.spaces.parameters import Parameters
+
+    if not isinstance(space.whole, Parameters):
+        return None
+
+    from archive.trainer.recipes.model_process import process_of_study
+    from archive.trainer.tasks.file_access import FileAccess
+
+    home = archive.connection.settings.home
+    return process_of_study(study, space.whole.parameters, home, FileAccess.of(home))
 
 
 def space_of(archive: Archive, study: Study, costs: KnownCosts) -> Space:
@@ -55,6 +83,8 @@ def add(
     config: Mapping[str, Any] | None = None,
     *,
     reuse: bool = False,
+    retrain: bool = False,
+    builder: ConfigurationBuilder | None = None,
 ) -> tuple[Proposal | None, bool]:
     """Return the study's proposal of a network, and whether this call added it.
 
@@ -66,6 +96,8 @@ def add(
         kind: Kind of the agent on record.
         config: Its settings on record.
         reuse: Whether a known result of another study completes the proposal at once.
+        retrain: Whether no result of an equal network replaces the training.
+        builder: Builds the network of a configuration; None leaves it to the trainer.
 
     Returns:
         None instead of a proposal where the budget is spent (`budget_spent`).
@@ -79,9 +111,15 @@ def add(
     admission.checked_priority(enqueued.priority)
     space.validate(enqueued.architecture)
     _check_parent(enqueued)
+    if builder is not None:
+        for build in builder.builds([enqueued.architecture]):
+            archive.builds.add([] if build is None else [build])
+
     answers = archive.answers.known(archive.studies.get(study), [enqueued]) if reuse else None
     agent = archive.proposals.register_agent(kind, config or {}, __version__)
-    made = archive.proposals.create(study, agent, [enqueued], outcomes=answers)
+    made = archive.proposals.create(
+        study, agent, [enqueued], outcomes=answers, basis={RETRAIN: True} if retrain else None
+    )
     if made:
         return made[0], True
 

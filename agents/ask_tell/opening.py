@@ -15,6 +15,7 @@ from archive.store.protocol_names import check_owner
 
 if TYPE_CHECKING:
     from os import PathLike
+    from pathlib import Path
 
     from archive.agents.ask_tell.study import AskTellStudy
     from archive.api import Archive
@@ -69,9 +70,9 @@ def study(
     Raises:
         StudyConflictError: It exists with other values than those given.
         UnknownNameError: There is no such space or source.
-        UsageError: It is new and no space is given, the protocol is of another task, the budget is
-            less than 1, an objective or a constraint is invalid, or `costs` has a name that differs
-            from one of them by a slip.
+        UsageError: It is new and no space is given, the protocol is of another task or names a
+            recipe for other tasks or spaces, the budget is less than 1, an objective or a
+            constraint is invalid, or `costs` has a name that differs from one of them by a slip.
         InfeasibleError: No network meets the constraints on known costs.
     """
     from archive import spaces
@@ -125,6 +126,9 @@ def study(
     if new or requested.protocol != stored.protocol:
         check_owner(requested.task, requested.protocol)
 
+    if new and requested.protocol != f"{requested.task}/own":
+        _check_trainable(requested, home)
+
     _check_costs(requested, costs)
     feasible = constrain(stored_space, requested.constraints, costs)
     if feasible is not stored_space:
@@ -134,6 +138,14 @@ def study(
     sources = [warm_start] if isinstance(warm_start, str) and warm_start != "all" else warm_start
     open_study(archive, requested, budget=budget, seed=seed, sources=sources)
     return AskTellStudy(archive, name, feasible, costs)
+
+
+def _check_trainable(study: Study, home: Path) -> None:
+    """Refuse a new study whose task, space and recipe do not fit, where trainers know them here."""
+    from archive.trainer.recipes.registry import RecipeAccess
+    from archive.trainer.recipes.suitability import check_known
+
+    check_known(study, RecipeAccess(home), None)
 
 
 SLIP = 0.85

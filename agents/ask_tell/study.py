@@ -83,7 +83,8 @@ class AskTellStudy:
         self.name = name
         self.space = space
         self.costs = costs
-        self._asker = Asker(archive, name, space, costs)
+        self._builder = enqueueing.builder_of(archive, self.record, space)
+        self._asker = Asker(archive, name, space, costs, self._builder)
         self._curves: dict[str, dict[int, dict[str, float]]] = {}
 
     @property
@@ -415,7 +416,8 @@ class AskTellStudy:
         None where the budget is spent.
         """
         enqueued = EnqueuedArchitecture(architecture, priority, motivation)
-        return enqueueing.add(self.archive, self.name, space, enqueued)[0]
+        added = enqueueing.add(self.archive, self.name, space, enqueued, builder=self._builder)
+        return added[0]
 
     def _values(self, id_: str, further: Sequence[str]) -> list[float | None]:
         """Return the recorded values of the objectives of a proposal; empty without a result."""

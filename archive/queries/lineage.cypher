@@ -2,6 +2,7 @@
 // A step to a better network has a positive gain, also if smaller values are better.
 // The best is a result that meets the constraints of the study, of a whole training and with a finite value of each
 // objective, if there is one. A whole training has no gain over one that paused at a rung, nor the other way round.
+// Of a configuration of parameters, `builds` is the network that its model builds.
 // The archive finds the path by generations, of parents that the study proposed before their children: this text, which
 // follows every path, takes too long where thousands of networks descend from each other.
 // $study    Name of the study.
@@ -33,5 +34,6 @@ OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
 OPTIONAL MATCH (parent)<-[:OF]-(before:Proposal {study: $study})-[:RESULTED_IN]->(was:Evaluation)
 RETURN step, p.number AS proposal, p.agent AS agent, network.key AS architecture, operations, e.value AS value,
        CASE WHEN (e.partial IS NULL) <> (was.partial IS NULL) THEN null
-            WHEN s.direction = 'minimise' THEN was.value - e.value ELSE e.value - was.value END AS gain
+            WHEN s.direction = 'minimise' THEN was.value - e.value ELSE e.value - was.value END AS gain,
+       head([(network)-[:BUILDS]->(built:Architecture) | built.key]) AS builds
 ORDER BY step, proposal

@@ -31,9 +31,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from archive.architecture.choice_operations import conflict
 from archive.architecture.parameter_operations import NAME as PARAMETERS
 from archive.queue.admission import SuggestionLike, pair_of, separate
+from archive.rungs import Rungs
 from archive.store.properties import CURVE, METRIC, from_json, task_id, to_json, with_prefix
 from archive.store.protocol_names import OBJECTIVE, without_objective
-from archive.store.records import Result, State, Study, Weights
+from archive.store.records import Proposal, Result, State, Study, Weights
 from archive.store.studies.builds import Builds, Twin
 
 if TYPE_CHECKING:
@@ -56,11 +57,15 @@ OPTIONAL MATCH (e)<-[:RESULTED_IN]-(p:Proposal)
 OPTIONAL MATCH (p)<-[:PROPOSED]-(s:Study)
 OPTIONAL MATCH (s)-[:IN]->(space:Space)
 OPTIONAL MATCH (e)-[:SAVED]->(w:Weights)
-RETURN key, a.key AS architecture, properties(e) AS evaluation, p.state AS state, p.fidelity AS fidelity,
+RETURN key, a.key AS architecture, s.name AS study, properties(e) AS evaluation, p.state AS state,
+       p.fidelity AS fidelity,
        p.hyperparameters AS hyperparameters, s.objective AS objective,
        space.config AS space_config, w.uri AS uri, w.sha256 AS sha256, w.bytes AS bytes
 ORDER BY e.created, e.id
 """
+
+RETRAIN = "retrain"
+"""Entry of a proposal's basis: whether it is trained although a result is known."""
 
 COUNT = """
 MATCH (s:Study {name: $study})
@@ -102,6 +107,23 @@ class ReusedResults:
 
         return results
 
+    def of_twin(self, study: Study, proposal: Proposal) -> Result | None:
+        """Return the study's result that a twin of a proposal has by a training; None without one.
+
+        Results of other studies do not count: where a study is to use these, the proposal has its
+        result since its creation.
+
+        Args:
+            study: The study.
+            proposal: A proposal of a configuration that takes such results (`takes_twins`).
+        """
+        twins = self._builds.twins([proposal.architecture_key]).get(proposal.architecture_key, [])
+        keys = {twin.functional_key for twin in twins}
+        reusable = self._read(study, sorted(keys), within=study.name)
+        outcome = _of_twin(reusable, to_json(proposal.hyperparameters), twins)
+        # Weights are stored by layer, of another configuration.
+        return None if outcome is None else replace(outcome.result, weights=None)
+
     def _twins(self, architectures: Sequence[Architecture]) -> dict[str, list[Twin]]:
         keys = []
         for architecture in architectures:
@@ -110,14 +132,22 @@ class ReusedResults:
 
         return self._builds.twins(keys)
 
-    def _read(self, study: Study, keys: Sequence[str]) -> dict[tuple[str, str], _Reusable]:
-        """Return the first result of each network, by functional key and hyperparameters."""
+    def _read(
+        self, study: Study, keys: Sequence[str], within: str | None = None
+    ) -> dict[tuple[str, str], _Reusable]:
+        """Return the first result of each network, by functional key and hyperparameters.
+
+        Args:
+            study: Study whose task, protocol and objective apply.
+            keys: Functional keys of the networks.
+            within: Name of the only study whose results count; None for any.
+        """
         node_id = task_id(study.task, without_objective(study.protocol))
         asked = {"keys": keys, "task": node_id, "others": node_id + OBJECTIVE}
         rows = self._connection.read(lambda tx: tx.run(KNOWN, asked).data()) if keys else []
         reusable: dict[tuple[str, str], _Reusable] = {}
         for row in rows:
-            result = _result(row, study)
+            result = _result(row, study) if within in (None, row["study"]) else None
             if result is not None:
                 settings = to_json(from_json(row["hyperparameters"]))
                 reusable.setdefault((row["key"], settings), _Reusable(row["architecture"], result))
@@ -131,6 +161,15 @@ class ReusedResults:
                 lambda tx: tx.run(COUNT, study=study).single(strict=True)["answered"]
             )
         )
+
+
+def takes_twins(study: Study, proposal: Proposal) -> bool:
+    """Return whether a proposal may have the result of a twin in place of a training.
+
+    A rung is a part of a training, a repeat needs another one, and so does `RETRAIN`.
+    """
+    is_whole = proposal.fidelity is None and Rungs.of(study.config) is None
+    return is_whole and not proposal.repeat and not proposal.based_on.get(RETRAIN)
 
 
 class _Reusable(NamedTuple):

@@ -46,7 +46,7 @@ def builder_of(request: SearchRequest, home: Path) -> ConfigurationBuilder | Non
     recipe = RecipeAccess(home).sources.get(request.protocol.recipe)
     if recipe is not None and recipe.model:
         shape = request.task.form(request.protocol).input_shape
-        return model_process.process_of_recipe(recipe, parameters, shape)
+        return model_process.process_of_target(recipe.model, parameters, shape)
 
     return request.builder or model_process.process_of(parameters, home)
 

@@ -126,8 +126,8 @@ class Search:
             launchers.check_reachable(launcher, settings, f"archive search --on {launcher.name}")
 
         request = request_of(self.options) if self.options.study is None else None
-        if request is not None and self.run.trainers:
-            _check_recipe(settings.home, request, launcher, self.run.devices_per_trial)
+        if request is not None:
+            self._check_recipe(settings.home, request, launcher)
 
         if self.options.task is not None:
             tasks.get(self.options.task)
@@ -168,9 +168,7 @@ class Search:
         budget = self.run.budget
         if request is None:
             request = _request_of_named(archive, self.options)
-            if self.run.trainers:
-                home = archive.connection.settings.home
-                _check_recipe(home, request, launcher, self.run.devices_per_trial)
+            self._check_recipe(archive.connection.settings.home, request, launcher)
 
         if self.options.only:
             request = _at_incumbent(archive, self.options, request)
@@ -201,6 +199,17 @@ class Search:
         self.notify(SearchEnded(last, reason, stopped))
         agent = str(request.study.config["agent"])
         return outcome(archive, last, agent, request.task, reason, stopped)
+
+    def _check_recipe(self, home: Path, request: SearchRequest, launcher: Launcher) -> None:
+        """Check the recipe of the search; with trainers elsewhere, as far as it is known here."""
+        if self.run.trainers:
+            _check_recipe(home, request, launcher, self.run.devices_per_trial)
+            return
+
+        from archive.trainer.recipes.registry import RecipeAccess
+        from archive.trainer.recipes.suitability import check_known
+
+        check_known(request.study, RecipeAccess(home), None)
 
     def _judge(self, archive: Archive, request: SearchRequest) -> StopJudge | None:
         """Return the judge of the rule of the search; None without a rule."""

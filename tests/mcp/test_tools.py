@@ -25,7 +25,9 @@ from archive.mcp import limits, server
 from archive.mcp.access import ArchiveAccess
 from archive.mcp.tools.queries import QueryAnswer
 from archive.store.records import Result, State, Study
+from archive.store.studies.builds import Build
 from tests.support import WHOLE
+from tests.support.networks.torch_nets import chain, layer
 from tests.support.stores import Suggestion, cells, evaluate, propose, suggest
 
 Call = Callable[..., CallToolResult]
@@ -440,6 +442,47 @@ def test_a_known_result_answers_a_proposal_at_once(archive, ask, refused):
     alien = refused("propose", study="new", network=text(2), motivation="smaller", parent=parent)
     assert f"the parent {parent[:8]} is of space mlp, and its child of nasbench201" in alien
     assert archive.studies.counts("new")[State.WAITING] == 1
+
+
+def test_a_configuration_with_groups_is_proposed_and_read(archive, ask, refused):
+    declared = space.Space(
+        depth=space.integer(1, 3),
+        dropout=space.real(0, 0.5, when="depth >= 2"),
+        head=space.group({"width": [16, 32]}, when="depth == 3"),
+        stage=space.repeat(
+            {"op": ["conv", "skip"], "kernel": space.choice([3, 5], when="op == 'conv'")}, "depth"
+        ),
+    )
+    agents.study(archive, "mine", declared, budget=9)
+    made = partial(ask, "propose", study="mine", motivation="deep")
+    stage = [{"op": "skip"}, {"op": "conv", "kernel": 5}]
+    first = made(parameters={"depth": 2, "dropout": 0.1, "stage": stage})
+    flat = {"depth": 2, "dropout": 0.1}
+    flat |= {"stage_1_op": "skip", "stage_2_op": "conv", "stage_2_kernel": 5}
+    assert first["new"] and first["configuration"] == flat
+    again = made(parameters=flat)
+    assert (again["proposal"], again["new"]) == (first["proposal"], False)
+    filled = made(parameters={"depth": 3, "head": {"width": 32}})["configuration"]
+    assert filled["head_width"] == 32 and "stage_3_op" in filled
+    wrong = partial(refused, "propose", study="mine", motivation="wrong")
+    assert "kernel" in wrong(parameters={"depth": 1, "stage": [{"op": "skip", "kernel": 3}]})
+    assert "stage" in wrong(parameters={"depth": 1, "stage": stage})
+    assert "\n" not in wrong(parameters={"depth": 1, "head": {"width": 16}})
+
+
+def test_configurations_are_compared_by_their_networks(archive, ask):
+    found = spaces.of(space.Space(width=[1, 2]))
+    first, second = (found.of_names({"width": width}) for width in (1, 2))
+    network, other = chain(layer("relu")), chain(layer("relu"), layer("gelu"))
+    for configuration, built in ((first, network), (second, other)):
+        archive.builds.add([Build(configuration, built, "models.py:build", None, None, None)])
+
+    archive.architectures.record_morph(first, second, ["width 1 to 2"])
+    compared = ask("compare", first=first.key, second=second.key)
+    assert compared["compared"] == [network.key, other.key]
+    assert any("gelu" in change["second"] for change in compared["changes"])
+    builds = {first.key: network.key, second.key: other.key}
+    assert ask("lineage", network=second.key)["builds"] == builds
 
 
 def test_texts_of_others_stay_data(archive, ask):

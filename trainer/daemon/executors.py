@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Protocol
 
 from archive.queue.causes import Cause
+from archive.trainer.daemon.network_builder import NetworkReady
 from archive.trainer.daemon.scratch import ScratchFolder, ScratchFolders
 from archive.trainer.trial import group, spare
 from archive.trainer.trial.messages import Message, TrialFailed
@@ -14,7 +16,7 @@ from archive.trainer.trial.spec import TrialSpec
 
 
 class TrialHandle(Protocol):
-    """The work on a claim: a trial's process, a trial on another machine, or a table's result."""
+    """The work on a claim: its network, a trial here or elsewhere, or a table's result."""
 
     @property
     def last_seen(self) -> float:
@@ -43,7 +45,7 @@ class TrialHandle(Protocol):
     def enforces_limits(self) -> bool:
         """Whether the handle enforces the limits of the trial itself."""
 
-    def messages(self) -> list[Message]:
+    def messages(self) -> Sequence[Message | NetworkReady]:
         """Return the messages that have arrived, without waiting.
 
         Any number of `EpochReport`s, then at most one message of another kind.

@@ -32,7 +32,7 @@ from archive.trainer.daemon.result_spool import ResultSpool
 from archive.trainer.daemon.scratch import ScratchFolders, in_background
 from archive.trainer.recipes.registry import DEFAULT_SOURCE, RecipeAccess
 from archive.trainer.recipes.source import RecipeSource
-from archive.trainer.recipes.suitability import check_stored, check_suitable
+from archive.trainer.recipes.suitability import check_known, check_suitable
 from archive.trainer.storage import checkpoints
 from archive.trainer.storage.file_names import trial_log_path
 from archive.trainer.storage.locations import check_location, local_folder
@@ -134,7 +134,7 @@ class TrainerPaths:
         Raises:
             UsageError: The recipe is not written for the study's task or space.
         """
-        check_stored(study, self.recipes, self.access)
+        check_known(study, self.recipes, self.access)
 
     def capabilities(self, memory_bytes: int | None) -> Capabilities:
         """Return the names of this machine's tasks, spaces and recipes, without loading them.

@@ -4,6 +4,7 @@
                 └─ result ──> result spool ──> complete    on disk first, then delivered
                 └─ failure ──> result spool ──> fail       final, or back into the queue
     claims ──> table ── results ──> complete               no process: many claims at a time
+    claim of parameters ──> network ──> trial              with a model (`network_builder`)
 
 One loop does it all, and never waits for one trial; another thread renews the leases
 (`client.lease_keeper`). Faults:
@@ -44,6 +45,7 @@ from archive.trainer.daemon.client import store_link
 from archive.trainer.daemon.client.store_client import BATCH, StoreClient
 from archive.trainer.daemon.executors import LocalExecutor, TrialExecutor
 from archive.trainer.daemon.in_flight import InFlight, is_paused, wait
+from archive.trainer.daemon.network_builder import NetworkBuilder, NetworkReady
 from archive.trainer.daemon.options import TICK_SECONDS, Tally, TrainerOptions
 from archive.trainer.daemon.outcomes import Outcomes
 from archive.trainer.daemon.paths import TrainerPaths
@@ -109,6 +111,7 @@ class Trainer:
             stopping=Parting(stop, self.options, lambda: self.in_flight),
         )
         self.outcomes = Outcomes(self.client, self.paths, self.options, self._emit)
+        self._networks = NetworkBuilder(archive)
         self.executor = executor or LocalExecutor(self.paths.scratch)
         self.time_limit = TimeLimit(self.options)
         self.devices = TrainerDevices(self.options, self.executor.hardware)
@@ -157,6 +160,7 @@ class Trainer:
             at_end.callback(self.paths.close)
             at_end.callback(self.executor.close)
             at_end.callback(self.spool.release)
+            at_end.callback(self._networks.close)
             at_end.callback(self._hand_back)
             log.info(
                 "started worker=%s device=%s study=%s", self.worker, self.device, self.options.study
@@ -235,8 +239,13 @@ class Trainer:
             study = claims[-1].study.name if all(answered) else None
             self._deliver()
 
-    def _start(self, claim: Claim) -> bool:
-        """Start on a claim, and return whether a table has answered it already."""
+    def _start(self, claim: Claim, *, built: bool = False) -> bool:
+        """Start on a claim, and return whether a table has answered it already.
+
+        Args:
+            claim: The claim.
+            built: Whether the network of its configuration has been built before.
+        """
         self._busy_at = time.monotonic()
         # After an outage longer than a lease, the store may return a proposal that still runs here.
         # The former claim is void, and two trials must not write to one checkpoint.
@@ -254,6 +263,12 @@ class Trainer:
                 return False
 
             spec = self.paths.spec(claim, task, device, self.slots)
+            network = None if built else self._networks.begin(claim, spec)
+            if network is not None:
+                self._emit(events.ProposalClaimed(claim, None, spec.protocol.as_dict()))
+                self.in_flight += (InFlight(claim, network, device=device),)
+                return False
+
             spec = self.client.ask(
                 partial(with_inherited_weights, self.archive, spec, self.paths.readable)
             )
@@ -276,7 +291,9 @@ class Trainer:
             claim.proposal.attempts + 1,
             trial.pid,
         )
-        self._emit(events.ProposalClaimed(claim, trial.pid, spec.protocol.as_dict()))
+        if not built:
+            self._emit(events.ProposalClaimed(claim, trial.pid, spec.protocol.as_dict()))
+
         self.in_flight += (InFlight(claim, trial, scratch=scratch, device=device),)
         return False
 
@@ -287,6 +304,7 @@ class Trainer:
 
     def _poll_all(self) -> None:
         self.executor.tidy()
+        self._networks.tidy()
         for work in self.in_flight:
             self._poll(work)
 
@@ -295,6 +313,11 @@ class Trainer:
     def _poll(self, work: InFlight) -> None:
         """Read the messages of a trial, and report its progress when that is due."""
         for message in work.trial.messages():
+            if isinstance(message, NetworkReady):
+                self._remove(work)
+                self._start(work.claim, built=True)
+                return
+
             if not isinstance(message, EpochReport):
                 self._finish(work, message)
                 return

@@ -172,11 +172,13 @@ def read_parquet(path: Path, content: bytes, target: str, kind: Kind | None) -> 
     try:
         # An index of pandas is no input.
         file = parquet.ParquetFile(pa.BufferReader(content))
-        head = [name for name in file.schema_arrow.names if not name.startswith("__index_level_")]
+        kept = [name for name in file.schema_arrow.names if not name.startswith("__index_level_")]
+        flat = flatten_structs(file.schema_arrow.empty_table())
+        head = [name for name in flat.column_names if not name.startswith("__index_level_")]
         rows = file.metadata.num_rows
         check_head(path, head, target)
         check_cells(path, rows, len(head))
-        table = file.read(columns=head, use_threads=False)
+        table = flatten_structs(file.read(columns=kept, use_threads=False))
         columns = {name: table.column(name).combine_chunks() for name in head}
         for column in columns.values():
             column.validate(full=True)
@@ -196,6 +198,16 @@ def read_parquet(path: Path, content: bytes, target: str, kind: Kind | None) -> 
         inputs.append(_column_of_array(path, head.index(name), name, column))
 
     return table_content(MixedTable(path, tuple(inputs)), answers, answer_kind, advice)
+
+
+def flatten_structs(table: Any) -> Any:
+    """Return an Arrow table whose structs are columns, `size.width` of the struct `size`."""
+    import pyarrow as pa
+
+    while any(map(pa.types.is_struct, table.schema.types)):
+        table = table.flatten()
+
+    return table
 
 
 def _column_of_array(path: Path, index: int, name: str, column: Any) -> MixedColumn:

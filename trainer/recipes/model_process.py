@@ -15,6 +15,7 @@ import math
 import os
 import subprocess
 import sys
+import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -29,17 +30,22 @@ from numpy.typing import NDArray
 from archive.architecture import compact
 from archive.architecture.graph import Architecture
 from archive.architecture.parameter_operations import NAME, parameters_of
+from archive.errors import ArchiveError
 from archive.parameters.nesting import counts_of
 from archive.store.studies.builds import Build
 from archive.trainer.recipes.loading import file_of_target
 from archive.trainer.recipes.model_answers import Kind, ModelAttempt, NetworkAnswer, Shape
-from archive.trainer.recipes.registry import read_models
-from archive.trainer.recipes.source import RecipeSource, digest_of, version_of
+from archive.trainer.recipes.registry import RecipeAccess, read_models
+from archive.trainer.recipes.source import digest_of, version_of
+from archive.trainer.tasks import registry
+from archive.trainer.tasks.base import Task
 
 if TYPE_CHECKING:
     from archive.constraints import KnownCosts
     from archive.parameters.model import Model
     from archive.parameters.parameter_space import ParameterSpace
+    from archive.store.records import Study
+    from archive.trainer.tasks.file_access import FileAccess
 
 log = logging.getLogger("archive.trainer")
 
@@ -86,22 +92,49 @@ def process_of(space: ParameterSpace, home: Path | None) -> ModelProcess | None:
     return ModelProcess(target, inputs, name=model.reference, counts=counts_of(space.declared))
 
 
-def process_of_recipe(
-    recipe: RecipeSource, space: ParameterSpace, shape: Sequence[int]
-) -> ModelProcess:
-    """Return the process of a recipe's own model.
+def process_of_target(target: str, space: ParameterSpace, shape: Sequence[int]) -> ModelProcess:
+    """Return the process of a model that this machine names, as trainers use it.
 
     Args:
-        recipe: The recipe, with a model.
+        target: The function, `module:function` or `/path/of/file.py:function`.
         space: The space.
         shape: Shape of an input of the task, which counts where the space names no inputs.
     """
-    name = Path(recipe.model).name if space.model is None else space.model.reference
+    name = Path(target).name if space.model is None else space.model.reference
     inputs = None if space.model is None else _example_of(space.model)
     if inputs is None:
         inputs = ["x".join(map(str, shape))]
 
-    return ModelProcess(recipe.model, inputs, name=name, counts=counts_of(space.declared))
+    return ModelProcess(target, inputs, name=name, counts=counts_of(space.declared))
+
+
+def process_of_study(
+    study: Study, space: ParameterSpace, home: Path, access: FileAccess
+) -> ModelProcess | None:
+    """Return the process of the model that trainers of this machine would use for a study.
+
+    A recipe's own model comes first. A study for a training loop of its caller has the model of its
+    space alone.
+
+    Args:
+        study: The study.
+        space: Its space.
+        home: Folder of the archive, whose `recipes.toml` names models.
+        access: Files that may be opened because the study names them.
+
+    Returns:
+        None where this machine knows no function for it.
+    """
+    recipes = RecipeAccess(home)
+    with suppress(ArchiveError):
+        task = registry.of_study(study, access)
+        if isinstance(task, Task):
+            protocol = task.protocol(study.protocol)
+            recipe = recipes.find(protocol.recipe)
+            if recipe.model:
+                return process_of_target(recipe.model, space, task.form(protocol).input_shape)
+
+    return process_of(space, home)
 
 
 def _example_of(model: Model) -> list[str] | str | None:
@@ -128,7 +161,7 @@ class _ModelCost:
 class ModelProcess:
     """A process that builds the modules of configurations; it starts at the first question.
 
-    Not thread-safe.
+    Thread-safe: questions wait for each other, and `close` ends the one at work.
 
     Args:
         target: The user's function, `module:function` or `/path/of/file.py:function`.
@@ -159,6 +192,14 @@ class ModelProcess:
         self._killed = 0
         self._unimported = ""
         self._reported: set[Kind] = set()
+        self._lock = threading.Lock()
+
+    @property
+    def version(self) -> str | None:
+        """Version of the model's package, or digest of its file; None where it is unknown."""
+        target = self._question[0]
+        file = file_of_target(target)
+        return version_of(target.rpartition(":")[0]) if file is None else digest_of(file)
 
     def costs(self, architecture: Architecture) -> tuple[float, float]:
         """Return parameters and multiply-adds of a configuration's module; NaN where unknown."""
@@ -248,12 +289,13 @@ class ModelProcess:
     ) -> Any:
         """Return the answer of the process; a text is the reason why there is none."""
         try:
-            if self._connection is None:
-                self._start()
+            with self._lock:
+                if self._connection is None:
+                    self._start()
 
-            assert self._connection is not None
-            self._connection.send((kind, parameters, shapes))
-            return self._receive(seconds)
+                assert self._connection is not None
+                self._connection.send((kind, parameters, shapes))
+                return self._receive(seconds)
         except (EOFError, OSError, TimeoutError) as error:
             self._killed += 1
             self.close()
@@ -261,10 +303,8 @@ class ModelProcess:
 
     def _start(self) -> None:
         """Start the process, and wait until it has imported the function."""
-        target = self._question[0]
-        file = file_of_target(target)
         # Before the import: the file may be edited meanwhile.
-        self._version = version_of(target.rpartition(":")[0]) if file is None else digest_of(file)
+        self._version = self.version
         to_child, from_parent = os.pipe(), os.pipe()
         child = subprocess.Popen(
             [sys.executable, "-c", _BEGIN, str(to_child[0]), str(from_parent[1])],

@@ -77,13 +77,14 @@ def check_suitable(study: Study, task: Task, recipes: RecipeAccess) -> None:
             raise UsageError(f"the recipe {source.name!r} {fault}")
 
 
-def check_stored(study: Study, recipes: RecipeAccess, access: FileAccess) -> None:
-    """Check a study of the archive, as far as this machine knows its task and its recipe.
+def check_known(study: Study, recipes: RecipeAccess, access: FileAccess | None) -> None:
+    """Check a study as far as this machine knows its task and its recipe.
 
     Args:
         study: The study.
         recipes: The recipes of this machine.
-        access: Files that may be opened because the study names them.
+        access: Files that may be opened because the study names them; None for any, as its user
+            names it here.
 
     Raises:
         UsageError: Its recipe is not written for its task or its space.
@@ -92,7 +93,7 @@ def check_stored(study: Study, recipes: RecipeAccess, access: FileAccess) -> Non
     from archive.trainer.tasks.base import Task
 
     try:
-        task = registry.of_study(study, access)
+        task = registry.get(study.task) if access is None else registry.of_study(study, access)
     except ArchiveError:
         return
 

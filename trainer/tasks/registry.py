@@ -293,7 +293,9 @@ def _head(file: Path) -> list[str]:
 def _parquet_head(file: Path) -> list[str]:
     from pyarrow import parquet
 
-    names: list[str] = parquet.read_schema(file).names
+    from archive.trainer.datasets.mixed_tables import flatten_structs
+
+    names: list[str] = flatten_structs(parquet.read_schema(file).empty_table()).column_names
     return [name for name in names if name.isprintable()]
 
 

@@ -260,7 +260,7 @@ def _lineage(request: Request) -> Response:
             best = feed.entry(ABOUT)["best"]
 
         if best is None:
-            return json_response({"key": None, "steps": [], "networks": []})
+            return json_response({"key": None, "steps": [], "networks": [], "builds": {}})
 
         key = str(best["architecture"])
 
@@ -272,7 +272,10 @@ def _lineage(request: Request) -> Response:
     rows = archive.connection.read(
         lambda tx: tx.run(VALUES_OF_NETWORKS, keys=sorted(keys), study=name).data()
     )
-    return json_response({"key": key, "steps": list(map(vars, steps)), "networks": rows})
+    builds = {name: build.network for name, build in archive.builds.of(keys).items()}
+    return json_response(
+        {"key": key, "steps": list(map(vars, steps)), "networks": rows, "builds": builds}
+    )
 
 
 QUEUE_SHOWN = 200

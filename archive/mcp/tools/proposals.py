@@ -125,9 +125,23 @@ def propose(
         tuple(operations or ()),
     )
     config = {} if model is None else {"model": model}
-    proposal, new = enqueueing.add(
-        archive, study, space, enqueued, enqueueing.LANGUAGE_MODEL, config, reuse=not retrain
-    )
+    builder = enqueueing.builder_of(archive, record, space)
+    try:
+        proposal, new = enqueueing.add(
+            archive,
+            study,
+            space,
+            enqueued,
+            enqueueing.LANGUAGE_MODEL,
+            config,
+            reuse=not retrain,
+            retrain=retrain,
+            builder=builder,
+        )
+    finally:
+        if builder is not None:
+            builder.close()
+
     if proposal is None:
         raise enqueueing.budget_spent(record)
 
@@ -160,11 +174,11 @@ async def wait(
 def _check_trainable(archive: Archive, study: Study) -> None:
     """Refuse a proposal for a study whose recipe here is for other tasks or spaces."""
     from archive.trainer.recipes.registry import RecipeAccess
-    from archive.trainer.recipes.suitability import check_stored
+    from archive.trainer.recipes.suitability import check_known
     from archive.trainer.tasks.file_access import FileAccess
 
     home = archive.connection.settings.home
-    check_stored(study, RecipeAccess(home), FileAccess.of(home))
+    check_known(study, RecipeAccess(home), FileAccess.of(home))
 
 
 def _known_costs(archive: Archive, study: Study) -> KnownCosts:

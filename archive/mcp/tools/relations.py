@@ -89,11 +89,14 @@ class NetworkChange:
 class NetworkComparison:
     """Two networks: distances, the changes that the edit distance counts, and their results.
 
-    `changes` is null where the edit distance is not defined, as for networks of two spaces.
+    `compared` has the keys of the networks that are compared: of two configurations of parameters,
+    the networks that their model builds. `changes` is null where the edit distance is not defined,
+    as for networks of two spaces.
     """
 
     first: str
     second: str
+    compared: list[str]
     same: bool
     same_function: bool
     distances: list[KernelDistance]
@@ -114,13 +117,17 @@ class LineageStep:
 
 @dataclass(frozen=True)
 class LineageReport:
-    """Ancestors of a network, the last step first, its children, and all values."""
+    """Ancestors of a network, the last step first, its children, and all values.
+
+    `builds` has the network that a model builds of each configuration of parameters among them.
+    """
 
     architecture: str
     steps: list[LineageStep]
     children: list[str]
     values: dict[str, list[MeanValue]]
     truncated: bool
+    builds: dict[str, str]
 
 
 def nearest(
@@ -167,12 +174,17 @@ def compare(
     ] = None,
 ) -> NetworkComparison:
     """Compare two networks: distances between them, what turns the first into the second, and the
-    results of both.
+    results of both. Of two configurations of parameters, the networks that their model builds are
+    compared.
     """
     pair = network_of(archive, first).canonical, network_of(archive, second).canonical
     values = means(archive.connection, [network.key for network in pair])
-    changes = _changes(*pair)
-    distances = [_distance(name, *pair) for name in dict.fromkeys(names or ("otmann", "edit"))]
+    built = archive.builds.networks_of(pair)
+    changes = _changes(built[0], built[1])
+    distances = []
+    for name in dict.fromkeys(names or ("otmann", "edit")):
+        distances.append(_distance(name, built[0], built[1]))
+
     listed: list[Sequence[Any]] = [
         values[pair[0].key],
         values[pair[1].key],
@@ -185,6 +197,7 @@ def compare(
         return NetworkComparison(
             first=pair[0].key,
             second=pair[1].key,
+            compared=[network.key for network in built],
             same=pair[0].key == pair[1].key,
             same_function=pair[0].functional_key == pair[1].functional_key,
             distances=distances,
@@ -213,18 +226,22 @@ def lineage(
     children = archive.architectures.details(key)["children"]
     shown = steps[:MOST_STEPS]
     listed = children[:MOST_STEPS]
-    values = means(archive.connection, _keys(key, shown, listed), task)
+    keys = _keys(key, shown, listed)
+    values = means(archive.connection, keys, task)
+    networks = {name: build.network for name, build in archive.builds.of(keys).items()}
     items = len(shown) + len(listed)
     more = len(steps) + len(children)
 
     def first(count: int) -> LineageReport:
         made, born = take_first(count, shown, listed)
+        named = _keys(key, made, born)
         return LineageReport(
             key,
             [LineageStep(step.parent, step.child, list(step.operations)) for step in made],
             born,
-            {name: values[name] for name in _keys(key, made, born)},
+            {name: values[name] for name in named},
             count < more,
+            {name: networks[name] for name in named if name in networks},
         )
 
     return largest(first, items)

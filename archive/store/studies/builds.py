@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from neo4j import ManagedTransaction
 
     from archive.database.connection import Connection
+    from archive.store.records import Proposal
 
 BUILD = """
 UNWIND $rows AS row
@@ -45,7 +46,7 @@ OF_CONFIGURATIONS = """
 UNWIND $keys AS key
 MATCH (c:Architecture {key: key})
 MATCH (c)-[b:BUILDS]->(n:Architecture)
-RETURN key, n.key AS network, n.layers AS layers, b.model AS model, b.version AS version, b.built AS built
+RETURN key, n.key AS network, b.model AS model, b.version AS version, b.built AS built
 ORDER BY key, built DESC, network
 """
 
@@ -78,6 +79,20 @@ RETURN DISTINCT key
 """
 
 
+# Workers with tasks are trainers: a result that is told tells nothing of its reads.
+TRAINED_BEFORE = """
+UNWIND $keys AS key
+MATCH (a:Architecture {key: key})
+USING INDEX SEEK a:Architecture(key)
+MATCH (a)<-[:OF]-(p)
+WHERE p.study = $study AND p.state = 'RUNNING' AND p.lease_until >= timestamp()
+  AND (p.started < $started OR (p.started = $started AND p.number < $number))
+MATCH (w:Worker {id: p.worker})
+WHERE w.tasks IS NOT NULL
+RETURN count(p) AS running
+"""
+
+
 @dataclass(frozen=True)
 class Build:
     """A network that a model builds of a configuration.
@@ -107,12 +122,14 @@ class BuildRow:
         configuration: Key of the configuration.
         network: Key of the network.
         model: Name of the model in spaces.
+        version: Version of the model's package, or digest of its file; None where it is unknown.
         built: Time of the last build.
     """
 
     configuration: str
     network: str
     model: str
+    version: str | None
     built: int
 
 
@@ -167,8 +184,9 @@ class Builds:
         latest: dict[str, BuildRow] = {}
         for row in self._rows(OF_CONFIGURATIONS, keys):
             if model in (None, row["model"]) and row["key"] not in latest:
-                build = BuildRow(row["key"], row["network"], row["model"], row["built"])
-                latest[row["key"]] = build
+                latest[row["key"]] = BuildRow(
+                    row["key"], row["network"], row["model"], row["version"], row["built"]
+                )
 
         return latest
 
@@ -230,6 +248,21 @@ class Builds:
 
         rows = self._connection.read(lambda tx: tx.run(OPEN, keys=requested, study=study).data())
         return {row["key"] for row in rows}
+
+    def is_in_training(self, proposal: Proposal) -> bool:
+        """Return whether a trainer has begun before with a twin of a running proposal."""
+        twins = self.twins([proposal.architecture_key]).get(proposal.architecture_key, [])
+        asked = {
+            "keys": [twin.key for twin in twins],
+            "study": proposal.study,
+            "started": proposal.started,
+            "number": proposal.number,
+        }
+        if not twins:
+            return False
+
+        row = self._connection.read(lambda tx: tx.run(TRAINED_BEFORE, asked).single(strict=True))
+        return bool(row["running"])
 
     def _rows(self, query: str, keys: Iterable[str]) -> list[dict[str, Any]]:
         requested = sorted(set(keys))

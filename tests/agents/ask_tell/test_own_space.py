@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from archive import agents, space
 from archive.errors import StudyConflictError, UsageError
+from archive.trainer.recipes import model_process
+from tests.support.networks.model_processes import InProcess
 
 SEARCH = space.Space(
     depth=space.integer(1, 4),
@@ -84,6 +88,31 @@ def test_other_forms_of_a_space(archive, tmp_path):
 
     with pytest.raises(UsageError, match=r"a space is space\.Space"):
         agents.study(archive, "other", 3)
+
+
+def test_a_protocol_that_trainers_cannot_train_is_refused(archive):
+    with pytest.raises(UsageError, match="the built-in training makes no network of parameters"):
+        agents.study(archive, "other", SEARCH, task="digits", protocol="digits/1")
+
+    assert "other" not in archive.studies.names()
+
+
+def test_networks_are_built_where_the_model_is_named(archive, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(model_process, "ModelProcess", InProcess)
+    (tmp_path / "asked_nets.py").write_text(
+        "from torch import nn\ndef build(width):\n    return nn.Linear(4, width)\n"
+    )
+    declared = space.Space(width=[2, 3, 4], lr=[0.1, 0.2], model="asked_nets.py:build", example=[4])
+    declared.model = declared.model.within(tmp_path)
+    study = agents.study(archive, "mine", declared)
+    keys = [study.enqueue(width=2, lr=rate).architecture_key for rate in (0.1, 0.2)]
+    # Told results answer no other configuration: all are asked for.
+    trials = study.ask("random", 6)
+    assert len(trials) == 6
+    keys += [trial.architecture.key for trial in trials]
+    networks = {row.network for row in archive.builds.of(keys).values()}
+    assert (len(archive.builds.of(keys)), len(networks)) == (6, 3)
 
 
 def test_decisions_of_choices_have_names(archive):

@@ -224,6 +224,20 @@ def test_a_parquet_file_is_a_task(tmp_path):
         registry.get(str(path))
 
 
+def test_structs_of_a_parquet_file_are_columns(tmp_path):
+    path = tmp_path / "t.parquet"
+    inner = {"side": 1.5, "colour": "red"}
+    entries = [{"x": float(row), "y": inner} for row in range(59)]
+    parquet.write_table(pa.table({"size": [*entries, None], "y": [0, 1] * 30}), path)
+    task = registry.get(f"parquet:{path}#y")
+    # Numbers with gaps take two inputs.
+    assert task.input_shape == (5,)
+    with pytest.raises(
+        UsageError, match=r"its columns are size\.x, size\.y\.side, size\.y\.colour"
+    ):
+        registry.get(str(path))
+
+
 PARQUET_REFUSED = {
     "no file": (b"PAR1 no", "y", "is no Parquet file"),
     "no column": (frame(), "z", "no column 'z' to predict"),

@@ -13,7 +13,7 @@ export async function loadLineage() {
     const found = await api(studyPath(name, "lineage"));
     const values = new Map(found.networks.map((/** @type {any} */ each) => [each.key, each]));
     const path = longest(found.key, found.steps);
-    fill(place, path.length > 1 ? el("ol.steps", {}, path.map((step, at) => item(step, values, at ? path[at - 1] : null)))
+    fill(place, path.length > 1 ? el("ol.steps", {}, path.map((step, at) => item(step, values, at ? path[at - 1] : null, found.builds)))
       : el("p.quiet", {}, found.key ? "The best network has no recorded ancestor." : "No result yet."));
   } catch (error) {
     return failed(place, error);
@@ -38,13 +38,14 @@ function longest(key, steps) {
   return path;
 }
 
-/** @param {Step} step @param {Map<string, any>} values @param {Step | null} before */
-function item(step, values, before) {
+/** @param {Step} step @param {Map<string, any>} values @param {Step | null} before @param {Record<string, string>} builds */
+function item(step, values, before, builds) {
   const own = values.get(step.key);
   const last = before && values.get(before.key);
   const gain = own?.value != null && last?.value != null ? sign() * (own.value - last.value) : null;
   return el("li", {}, networkAnchor(step.key), own ? [" ", el("button.small", { type: "button", onclick: () => openNumber(own.number) }, `#${own.number}`)] : null,
     own?.value != null ? [" ", el("b", {}, number(own.value))] : null,
     gain === null ? null : el(gain >= 0 ? "span.gain" : "span.loss", {}, ` ${gain >= 0 ? "+" : "−"}${number(Math.abs(gain))}`),
+    builds[step.key] ? [before && builds[step.key] === builds[before.key] ? " builds the same network " : " builds ", networkAnchor(builds[step.key])] : null,
     step.operations.length ? el("div.quiet", {}, operationWords(step.operations)) : null);
 }
