@@ -90,7 +90,7 @@ def test_a_change_in_place_that_is_seen_needs_the_whole_program(monkeypatch, see
 
         def forward(self, x):
             hidden = self.linear(x)
-            before = hidden.flatten(1) if seen else x
+            before = hidden.view(-1, 4) if seen else x
             return hidden.relu_() + before
 
     answers = []
