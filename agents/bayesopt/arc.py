@@ -24,13 +24,14 @@ from archive.agents.acquisition import functions as acquisitions
 from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count, keys_of
 from archive.agents.baselines.random_search import samples as draw_samples
 from archive.agents.configurations.domain import ConfigurationDomain
-from archive.agents.encodings import MLP, Perceptrons
+from archive.agents.encodings import Perceptrons
 from archive.agents.joint.domain import PairDomain
 from archive.agents.surrogates import outcome_transforms
 from archive.agents.surrogates.base import Array, Posterior
 from archive.agents.surrogates.gp.conditional import FittedConditional, learn, learn_separately
 from archive.agents.surrogates.gp.slice_sampling import SamplingSchedule
 from archive.agents.surrogates.outcome_transforms import Scale
+from archive.architecture.operations import MLP
 from archive.errors import InvalidArchitectureError, UnknownNameError, UsageError
 from archive.kernels.covariance.arc import ArcKernel, CodeKernel, LinearKernel, PaddedKernel
 from archive.spaces.base import Space

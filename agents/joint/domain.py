@@ -15,14 +15,15 @@ from typing import Any
 import numpy as np
 
 from archive.agents.configurations.domain import kinds_of
-from archive.agents.encodings import ABSENT, MLP, Perceptrons, decisions_of
+from archive.agents.encodings import Perceptrons, decisions_of
 from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
+from archive.architecture.operations import MLP
 from archive.architecture.parameter_operations import join
 from archive.errors import InvalidArchitectureError
 from archive.parameters.batches import CodeBatches
 from archive.spaces.base import Space
-from archive.spaces.decisions import Vector
+from archive.spaces.decisions import ABSENT, Vector
 from archive.spaces.joint import NETWORK_SHARE, JointSpace
 
 
@@ -180,5 +181,5 @@ class DecisionDomain:
         return np.where(values == ABSENT, np.nan, values / self._steps)
 
     def _vector(self, codes: Array) -> Vector:
-        positions = np.rint(np.nan_to_num(codes, nan=ABSENT / self._steps) * self._steps)
+        positions = np.where(np.isnan(codes), ABSENT, np.rint(codes * self._steps))
         return tuple(positions.astype(int).tolist())
