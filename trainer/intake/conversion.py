@@ -84,7 +84,7 @@ class _Conversion:
 
     def __init__(self, program: Program, inputs: Sequence[Input]) -> None:
         self.program = program
-        self.draft = Draft()
+        self.draft = NetworkDraft()
         self.tensors: dict[fx.Node, ModelTensor] = program.tensors
         nodes = program.graph.nodes
         self.uses: Counter[fx.Node] = Counter()
@@ -335,7 +335,7 @@ _SPATIAL = ("kernel_size", "padding", "dilation", "output_padding", "stride")
 
 
 @dataclass
-class Draft:
+class NetworkDraft:
     """Layers and edges so far.
 
     Attributes:

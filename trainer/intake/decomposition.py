@@ -144,7 +144,7 @@ def _functional(target: Any) -> Any:
     return functional if mine == others else None
 
 
-class _Call(NamedTuple):
+class _OperationCall(NamedTuple):
     """A call of an operation.
 
     Attributes:
@@ -181,7 +181,7 @@ def _decompose_calls(program: ExportedProgram, kept: Any, table: Any) -> Program
     return replace(traced, outputs=list(outputs))
 
 
-def _read_call(node: fx.Node) -> _Call:
+def _read_call(node: fx.Node) -> _OperationCall:
     sources: list[fx.Node] = []
 
     def describe(source: fx.Node) -> Any:
@@ -193,7 +193,7 @@ def _read_call(node: fx.Node) -> _Call:
     arguments = fx.node.map_arg((node.args, node.kwargs), describe)
     values = [source.meta["val"] for source in sources]
     forms = tuple(_describe_value(value) for value in values)
-    return _Call(values, sources, (node.target, repr(arguments), forms))
+    return _OperationCall(values, sources, (node.target, repr(arguments), forms))
 
 
 class _Place(NamedTuple):
