@@ -1,4 +1,4 @@
-"""This process: the processor cores that it may use, and pauses of its garbage collector.
+"""This process: its processor cores, pauses of its garbage collector, and limits of time.
 
     affinity    cores that the process is bound to: `taskset`, Slurm
     quota       processor time a period that its control group may use, or any group above it: containers, systemd
@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -50,6 +52,38 @@ def pause_gc() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+class _TimeIsUpError(BaseException):
+    """End of a limited block, which no `except Exception` of a user's code catches."""
+
+
+@contextmanager
+def limit_time(seconds: float, error: Exception) -> Iterator[None]:
+    """Raise an error once a block has taken some seconds.
+
+    The interpreter ends the block between two of its instructions, or in a sleep. There is no limit
+    on Windows, or in a thread other than the main one, where no signal arrives.
+    """
+    if (
+        not hasattr(signal, "setitimer")
+        or threading.current_thread() is not threading.main_thread()
+    ):
+        yield
+        return
+
+    def end(*_: object) -> None:
+        raise _TimeIsUpError
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    except _TimeIsUpError:
+        raise error from None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @lru_cache(maxsize=8)

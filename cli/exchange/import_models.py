@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from archive import runtime
 from archive.cli.names import PROTOCOL, STUDY, TASK
-from archive.cli.parameters import Count
+from archive.cli.parameters import Count, Duration
 from archive.cli.render import json_option, open_archive, print_fields, print_json, print_message
 from archive.errors import UsageError
 from archive.values import assignments
@@ -135,6 +136,12 @@ def result_options(command: F) -> F:
     help="Argument of the factory. May be repeated.",
 )
 @click.option("--meta", is_flag=True, help="Make the model without memory for its weights.")
+@click.option(
+    "--timeout",
+    type=Duration(0.1),
+    default="15m",
+    help="Give up on the factory and the import after this long.",
+)
 @result_options
 @click.pass_context
 def model(
@@ -144,6 +151,7 @@ def model(
     inputs: tuple[str, ...],
     assigned: tuple[str, ...],
     meta: bool,
+    timeout: float,
     **options: Any,
 ) -> None:
     """Import a PyTorch model as an architecture of the space torch.
@@ -159,8 +167,15 @@ def model(
 
     target, result = _results(_complete(ctx, options), reference)
     shapes = list(map(read_input, inputs))
-    made = model_of(reference, assignments(assigned, "an argument of the factory"), meta=meta)
-    imported = import_model(made, shapes, fold=options["fold"])
+    settings = assignments(assigned, "an argument of the factory")
+    late = UsageError(
+        f"{reference} takes longer than {timeout:g} s: give it more by --timeout, "
+        "or look for a loop that never ends"
+    )
+    with runtime.limit_time(timeout, late):
+        made = model_of(reference, settings, meta=meta)
+        imported = import_model(made, shapes, fold=options["fold"])
+
     if target is not None and result is None:
         _check_trainable(imported, target)
 

@@ -1,6 +1,6 @@
 """Networks of configurations: the module that a user's function builds, as an architecture.
 
-The function runs on the device `meta`, without memory for weights, and on the CPU where that fails.
+The function runs without memory for weights, and with it where that fails.
 `state` tells two modules of one network apart that train differently: by other initial weights, or
 by numbers that a module keeps for its training, such as the learning rate of a Lightning module.
 """
@@ -25,6 +25,7 @@ from archive.errors import ArchiveError
 from archive.trainer.intake import configured
 from archive.trainer.intake.models import import_model
 from archive.trainer.intake.reads import Reads
+from archive.trainer.intake.weightless import without_weights
 from archive.trainer.nn import costs
 
 MOST_PARAMS = 200_000_000
@@ -64,7 +65,7 @@ def build_network(
     """
     reads = Reads()
     try:
-        with torch.device("meta"):
+        with without_weights():
             module = configured.build(function, parameters, reads)
 
         imported = import_model(module, inputs)

@@ -32,7 +32,7 @@ from archive.architecture.graph import Architecture, Layer
 from archive.architecture.layer import Attributes
 from archive.architecture.operations import INPUT, OUTPUT
 from archive.errors import UsageError
-from archive.spaces.aten import pack_content
+from archive.spaces.aten import MOST_BYTES, pack_content
 from archive.trainer.intake import stand_ins
 from archive.trainer.intake.programs import ModelTensor, Program
 from archive.trainer.intake.settings import (
@@ -151,7 +151,8 @@ class _Conversion:
     def _operation(self, node: fx.Node) -> None:
         op = name_of(node)
         by_parameter = arguments_of(node)
-        if (op in _COPIES and not is_stand_in(node)) or _keeps_type(node, op):
+        is_copy = op in _COPIES and not is_stand_in(node)
+        if is_copy or _keeps_type(node, op) or _keeps_layout(node, op):
             self.positions[node] = self._value(next(iter(by_parameter.values())))
             return
 
@@ -296,11 +297,37 @@ def _keeps_type(node: fx.Node, op: str) -> bool:
     )
 
 
+def _keeps_layout(node: fx.Node, op: str) -> bool:
+    """Return whether a window on a tensor's memory has all its elements, in their order.
+
+    PyTorch's pools give such a window where the channels come last in memory.
+    """
+    if op != "as_strided":
+        return False
+
+    source = node.all_input_nodes[0].meta["val"]
+    window = node.meta["val"]
+    if source.shape != window.shape or source.storage_offset() != window.storage_offset():
+        return False
+
+    for side, before, after in zip(source.shape, source.stride(), window.stride(), strict=True):
+        if side != 1 and before != after:
+            return False
+
+    return True
+
+
 def _content(name: str, tensor: torch.Tensor) -> str:
     if tensor.is_meta:
         raise UsageError(
             f"the buffer {name} has values that matter, and none on the device meta: "
-            "build it without"
+            "build the model on the CPU, or with archive.trainer.intake.weightless"
+        )
+
+    if tensor.nbytes > MOST_BYTES:
+        raise UsageError(
+            f"the buffer {name} has {tensor.nbytes} bytes, and a constant {MOST_BYTES} at most: "
+            "compute it in forward, or make it a parameter"
         )
 
     if tensor.numel():

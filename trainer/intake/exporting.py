@@ -35,6 +35,7 @@ from archive.trainer.intake.decomposition import decompose
 from archive.trainer.intake.modes import has_own_training, own_steps, replace
 from archive.trainer.intake.onnx_graphs.module import OnnxModule
 from archive.trainer.intake.programs import Program, read_program
+from archive.trainer.intake.weightless import memory_lent
 
 
 class Export(NamedTuple):
@@ -65,12 +66,24 @@ def export(model: nn.Module, inputs: Sequence[Input], *, inference: bool = False
     """
     try:
         # A trace makes many lasting objects, which each run of the collector would scan.
-        with modes_kept(model), _momenta_given(model), _quiet(), runtime.pause_gc():
-            return _export_modes(model, tracing.examples_of(model, inputs), inference)
-    except UsageError:
+        with (
+            memory_lent(model) as absent,
+            modes_kept(model),
+            _momenta_given(model),
+            _quiet(),
+            runtime.pause_gc(),
+        ):
+            exported = _export_modes(model, tracing.examples_of(model, inputs), inference)
+    except (UsageError, RecursionError):
         raise
     except Exception as error:
         raise UsageError(_reason(model, error)) from error
+
+    tensors = exported.program.tensors
+    for node, tensor in tensors.items():
+        tensors[node] = tensor._replace(values=absent.get(tensor.name, tensor.values))
+
+    return exported
 
 
 @contextmanager
@@ -317,6 +330,9 @@ def _way_out(model: nn.Module, error: Exception) -> str:
             "as with a factory that sets model.config.use_cache = False, "
             "or whose forward returns model(x, use_cache=False).logits"
         )
+
+    if isinstance(error, AssertionError):
+        return "; the model refuses this input: give another size by --input"
 
     if "fake tensor in the exported program" in text:
         return "; .data of a tensor has no graph: use .detach()"

@@ -5,15 +5,15 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Mapping
-from contextlib import redirect_stdout
+from contextlib import nullcontext, redirect_stdout
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import nn
 
 from archive.errors import UnknownNameError, UsageError
+from archive.trainer.intake.weightless import without_weights
 
 
 def model_of(reference: str, settings: Mapping[str, Any], *, meta: bool = False) -> nn.Module:
@@ -23,7 +23,7 @@ def model_of(reference: str, settings: Mapping[str, Any], *, meta: bool = False)
         reference: `MODULE:FACTORY`; modules of the current folder are found. A factory is a
             function or a class that returns a `torch.nn.Module`, or such a module.
         settings: Keyword arguments of the factory.
-        meta: Make the model on the device `meta`, without memory for its weights.
+        meta: Make the model without memory for its weights.
 
     Raises:
         UsageError: The module cannot be imported, has no such factory, or that raises an error or
@@ -42,7 +42,7 @@ def model_of(reference: str, settings: Mapping[str, Any], *, meta: bool = False)
             return factory
 
         try:
-            with torch.device("meta" if meta else "cpu"):
+            with without_weights() if meta else nullcontext():
                 model = factory(**settings)
         except (Exception, SystemExit) as error:
             raise UsageError(f"the factory {reference} raised {_describe(error)}") from error

@@ -80,6 +80,11 @@ def import_model(model: nn.Module, inputs: Sequence[Input], *, fold: bool = Fals
         imported = _import(model, inputs)
     except ArchiveError:
         raise
+    except RecursionError as error:
+        raise UsageError(
+            f"{type(model).__name__} is nested too deeply: a module contains or calls itself "
+            "without an end, or its blocks are better in one nn.Sequential"
+        ) from error
     except Exception as error:
         raise UsageError(
             f"{type(model).__name__} cannot be imported: {type(error).__name__}: "
@@ -90,6 +95,7 @@ def import_model(model: nn.Module, inputs: Sequence[Input], *, fold: bool = Fals
 
 
 def _import(model: nn.Module, inputs: Sequence[Input]) -> ImportedModel:
+    _check_depth(model)
     program, notes = export(model.float(), inputs, inference=isinstance(model, OnnxModule))
     architecture, names = convert(program, inputs)
     try:
@@ -112,6 +118,20 @@ def _import(model: nn.Module, inputs: Sequence[Input]) -> ImportedModel:
         notes,
     )
     return replace(imported, notes=(*notes, *_differences(imported, model, inputs)))
+
+
+def _check_depth(model: nn.Module) -> None:
+    """Refuse a model with more modules than an architecture has layers, before it is traced."""
+    count = 0
+    for module in model.modules():
+        if not module._modules:
+            count += 1
+
+    if count > blocks.MOST_LAYERS - 2:
+        raise UsageError(
+            f"{type(model).__name__} has {count} layers, and an architecture has at most "
+            f"{blocks.MOST_LAYERS}: import one of its blocks, or build it with fewer"
+        )
 
 
 def _flops(architecture: Architecture, inputs: Sequence[Input]) -> int | None:

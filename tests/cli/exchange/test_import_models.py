@@ -36,19 +36,61 @@ number = 3
 def flat():
     return nn.Sequential(nn.Flatten(), nn.AdaptiveAvgPool1d(10))
 """
+HOSTILE = """
+import torch
+from torch import nn
+
+def endless():
+    while True:
+        pass
+
+class Calling(nn.Module):
+    def forward(self, x):
+        return self(x)
+
+def inside_itself():
+    net = nn.Sequential(nn.Linear(4, 4))
+    net.again = nn.ModuleList([net])
+    return net
+
+def branching():
+    class Branch(nn.Module):
+        def forward(self, x):
+            return x if x.sum() > 0 else -x
+    return Branch()
+
+def long():
+    return nn.Sequential(*(nn.ReLU() for _ in range(20_001)))
+
+def one_module_often():
+    layer = nn.Linear(4, 4)
+    return nn.Sequential(layer, layer, nn.Sequential(layer))
+
+class Heavy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("table", torch.zeros(4, 2**23))
+
+    def forward(self, x):
+        return x @ self.table
+
+def leaving():
+    raise SystemExit(3)
+"""
 MODEL = ("import", "model", "own_models:net", "--input", "4")
 
 
 @pytest.fixture
 def user(archive, store_settings, tmp_path, monkeypatch):
     (tmp_path / "own_models.py").write_text(CODE)
+    (tmp_path / "hostile_models.py").write_text(HOSTILE)
     (tmp_path / "broken_module.py").write_text("import no_such_package")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     with shell(store_settings, tmp_path) as opened:
         yield opened
 
-    for name in ("own_models", "broken_module"):
+    for name in ("own_models", "hostile_models", "broken_module"):
         sys.modules.pop(name, None)
 
 
@@ -171,6 +213,11 @@ def test_a_study_of_imported_results_has_one_objective(user, archive):
     assert "the objective 'loss' must be one of the metrics: accuracy" in refused
 
 
+def test_one_module_in_several_places_is_one_set_of_weights(user):
+    model = ("import", "model", "hostile_models:one_module_often", "--input", "4", "--json")
+    assert json.loads(user.types(*model).stdout)["params"] == 20
+
+
 def test_repeated_blocks_are_folded_on_request(user):
     whole, folded = (imported(user, "--set", "blocks=9", *extra) for extra in ((), ("--fold",)))
     assert (whole["layers"], folded["layers"]) == (22, 8)
@@ -211,6 +258,19 @@ FAULTS = {
         r"raised ValueError: no such thing "
         r"(own_models.py:19)",
     ),
+    "endless": (
+        ("hostile_models:endless", "--timeout", "0.2"),
+        "takes longer than 0.2 s: give it more by --timeout",
+    ),
+    "recursion": (("hostile_models:Calling",), "Calling is nested too deeply"),
+    "a module in itself": (("hostile_models:inside_itself",), "Sequential is nested too deeply"),
+    "a branch": (("hostile_models:branching",), "use torch.where"),
+    "many layers": (("hostile_models:long",), "has 20001 layers"),
+    "a large constant": (
+        ("hostile_models:Heavy",),
+        "the buffer table has 134217728 bytes, and a constant 67108864 at most",
+    ),
+    "an exit": (("hostile_models:leaving",), "raised SystemExit: 3"),
     "argument": (("own_models:net", "--set", "widht=3"), "unexpected keyword argument 'widht'"),
     "no model": (("builtins:dict",), "must return a torch.nn.Module, got dict"),
     "input": (("own_models:net", "--input", "4x"), "an input is given as 3x224x224"),

@@ -195,6 +195,12 @@ def test_several_inputs_and_outputs():
     assert imported.flops is None
 
 
+def test_a_pool_of_channels_that_come_last_is_a_mean():
+    pool = nn.AdaptiveAvgPool2d(1)
+    first, second = layers(function(lambda x: pool(x.permute(0, 3, 1, 2))), IMAGE)
+    assert [first[0], second[0]] == ["permute", "mean"]
+
+
 def test_windows_are_short():
     model = nn.Sequential(
         nn.Conv2d(3, 4, (3, 5), (2, 1), padding=(1, 2)), nn.MaxPool2d(2), nn.AvgPool2d(2, 1)
