@@ -81,7 +81,7 @@ UNWIND $ids AS id
 MATCH (e:Evaluation {id: id})
 USING INDEX SEEK e:Evaluation(id)
 MATCH (e)-[:OF]->(a:Architecture)
-RETURN e.id AS id, a.key AS key, a.params AS params
+RETURN e.id AS id, a.key AS key, a.params AS params, e.family AS family
 """
 
 IMPORT = """
@@ -361,12 +361,12 @@ class Evaluations:
             for rows_of_part in messages.parts(table):
                 self._connection.write(partial(_import, rows=rows_of_part), alone=True)
 
-    def networks_of(self, ids: Iterable[str]) -> dict[str, tuple[str, int | None]]:
-        """Return the key and the parameters of the network of each stored evaluation, by id."""
+    def networks_of(self, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Return `key` and `params` of the network and `family` of stored evaluations, by id."""
         networks = {}
         for part in batched(ids, BATCH):
             for row in self._connection.read(partial(_networks_of, ids=part)):
-                networks[row["id"]] = (row["key"], row["params"])
+                networks[row.pop("id")] = row
 
         return networks
 

@@ -11,6 +11,7 @@ import click
 
 from archive.cli.exchange.import_models import model, onnx_file
 from archive.cli.exchange.import_optuna import optuna
+from archive.cli.exchange.import_zoo import zoo
 from archive.cli.groups import CommandGroup
 from archive.cli.names import PROTOCOL, TASK
 from archive.cli.render import json_option, open_archive, print_fields, print_json, print_message
@@ -53,7 +54,7 @@ class ProxyImport:
 
 @click.group("import", cls=CommandGroup)
 def imports() -> None:
-    """Import external results: tables, official benchmark files, Optuna studies, models."""
+    """Import external results: tables, official benchmark files, Optuna studies, models, zoos."""
 
 
 @imports.command()
@@ -235,6 +236,7 @@ def nasbench201(ctx: click.Context, file: Path, task: str, epochs: str, as_json:
 imports.add_command(model)
 imports.add_command(onnx_file)
 imports.add_command(optuna)
+imports.add_command(zoo)
 
 
 def _decisions(task: Task | TabularTask) -> Mapping[str, Any]:

@@ -163,7 +163,9 @@ def test_results_of_several_tasks_keep_their_origin(archive):
         ("r1", "own/1", 1.0),
     ]
     assert all(e.provenance == origin for e in stored)
-    assert evaluations.networks_of(["r1", "r2"]) == {"r1": (network.key, None)}
+    assert evaluations.networks_of(["r1", "r2"]) == {
+        "r1": {"key": network.key, "params": None, "family": None}
+    }
 
 
 def test_an_unknown_name_of_the_origin_is_refused():

@@ -217,7 +217,7 @@ def locate(name: str, edition: str) -> LocatedFiles:
             "ARCHIVE_DATA_DIR names"
         )
 
-    fetched = [_fetch(name, file, home()) for file in fetchable.files]
+    fetched = [fetch(name, file, home()) for file in fetchable.files]
     return LocatedFiles(source, fetchable, tuple(fetched))
 
 
@@ -234,8 +234,17 @@ def _file_names(form: FileForm) -> str:
     return f"{', '.join(names)} and {last}" if names else last
 
 
-def _fetch(name: str, file: SourceFile, folder: Path) -> Path:
-    """Fetch one file atomically, verified by its published hash."""
+def fetch(name: str, file: SourceFile, folder: Path) -> Path:
+    """Fetch one file atomically, verified by its published hash if it has one.
+
+    Args:
+        name: Name of the data.
+        file: The file; it is not fetched where the folder has it.
+        folder: Data folder.
+
+    Raises:
+        MissingDataError: It cannot be fetched, or has another hash.
+    """
     # Both take long to import, and only a download needs them.
     import pooch
     from requests.exceptions import RequestException

@@ -18,8 +18,9 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Collection, Iterator
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,6 +56,18 @@ def offer_memory() -> None:
     """Let the system end this process and its children before any other if memory runs out."""
     with contextlib.suppress(OSError):  # Not Linux.
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+
+
+def end_with_parent() -> None:
+    """End this process as soon as its parent has ended, however that ends."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_await, args=(parent.sentinel,), daemon=True).start()
+
+
+def _await(sentinel: int) -> None:
+    wait([sentinel])
+    os._exit(1)
 
 
 def separate(daemon: Connection) -> None:

@@ -11,14 +11,12 @@ import multiprocessing
 import os
 import signal
 import sys
-import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import cache
-from multiprocessing.connection import wait as wait_for
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archive import spaces
@@ -29,6 +27,7 @@ from archive.searches.comparison.regret import Trace
 from archive.searches.comparison.run import search
 from archive.settings import Settings
 from archive.spaces.base import Space
+from archive.trainer.trial import process_tree
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -191,15 +190,8 @@ def _begin(settings: Settings, stop: Any, added: Any) -> None:
     global _worker
     # The parent process handles Ctrl-C and sets the event that stops this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    process_tree.end_with_parent()
     _worker = _Worker(connect(settings), stop, added)
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        wait_for([parent.sentinel])
-        os._exit(1)
 
 
 def _work(job: StudyJob) -> str | None:

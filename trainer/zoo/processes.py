@@ -1,0 +1,216 @@
+"""Processes that build networks, each within limits of time and memory.
+
+    build_all ── fork server, with torch loaded ──> worker: build(reference), one after the other
+              <── pipe ─────────────────────────── the network, or the reason why there is none
+
+A model that crashes, hangs or takes too much memory ends its worker and nothing else. A worker ends
+with the process that started it, however that ends. After some networks a new one takes its place,
+because torch keeps what it has traced.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from archive.errors import ArchiveError, first_line
+from archive.trainer.daemon.trial_limits import TrialMemory
+from archive.trainer.trial import fork_server, process_tree
+from archive.trainer.zoo.building import ZooNetwork
+
+Build = Callable[[str], ZooNetwork]
+
+_LOOK_SECONDS = 0.5
+_MOST_NETWORKS = 40
+"""Networks that one process builds."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of the building.
+
+    Attributes:
+        processes: Number of concurrent processes.
+        seconds: Longest time of one model.
+        memory_bytes: Largest memory of one process.
+    """
+
+    processes: int = 1
+    seconds: float = 600.0
+    memory_bytes: int = 8_000_000_000
+
+
+@dataclass(frozen=True)
+class Built:
+    """The outcome of one reference: a network, or the reason why there is none."""
+
+    reference: str
+    network: ZooNetwork | None
+    reason: str = ""
+
+
+def build_all(build: Build, references: Iterable[str], limits: Limits) -> Iterator[Built]:
+    """Yield the networks of some references as they become ready.
+
+    At most one finished network a process waits for the caller. The processes end with the
+    iterator.
+
+    Args:
+        build: Function of a module, which each process imports.
+        references: Names of the models; they are taken one at a time.
+        limits: Limits of the processes.
+
+    Raises:
+        TrainingError: No process can be started.
+    """
+    waiting = iter(references)
+    workers: list[_Worker] = []
+    try:
+        while True:
+            while len(workers) < limits.processes and (reference := next(waiting, None)):
+                workers.append(_Worker(build, reference, limits))
+
+            if not workers:
+                return
+
+            wait([worker.pipe for worker in workers], _LOOK_SECONDS)
+            for worker in list(workers):
+                built = worker.look()
+                if built is None:
+                    continue
+
+                reference = next(waiting, None) if worker.continues else None
+                if reference is None:
+                    workers.remove(worker)
+                    worker.end(workers)
+                else:
+                    worker.begin(reference)
+
+                yield built
+    finally:
+        while workers:
+            workers.pop().end(workers)
+
+
+class _Worker:
+    """A process that builds one network at a time.
+
+    Attributes:
+        pipe: Ready to read when there is an outcome, or the process has ended.
+        pid: Id of the process.
+        continues: Whether it can build another one.
+    """
+
+    def __init__(self, build: Build, reference: str, limits: Limits) -> None:
+        self.pipe, self._process = fork_server.start(_serve, build)
+        self.pid: int = self._process.pid
+        self.continues = True
+        self._limits = limits
+        self._built = 0
+        self.begin(reference)
+
+    def begin(self, reference: str) -> None:
+        """Let the process build a network."""
+        self._reference = reference
+        # The first one begins when the process is ready.
+        self._began = time.monotonic() if self._built else math.inf
+        self._memory = TrialMemory([self.pid])
+        try:
+            self.pipe.send(reference)
+        except OSError:  # It has ended; the next look says why.
+            pass
+
+    def look(self) -> Built | None:
+        """Return the outcome, if there is one; a process beyond its limits has one."""
+        try:
+            if self.pipe.poll():
+                outcome = self.pipe.recv()
+                if outcome is None:
+                    self._began = time.monotonic()
+                    return None
+
+                self._built += 1
+                self.continues = self._built < _MOST_NETWORKS
+                if isinstance(outcome, str):
+                    return Built(self._reference, None, outcome)
+
+                return Built(self._reference, outcome)
+        except (EOFError, OSError):
+            return self._failed(_end_of(self._process))
+
+        if time.monotonic() - self._began > self._limits.seconds:
+            return self._failed(f"it took longer than {self._limits.seconds:g} s (--timeout)")
+
+        used = self._memory.measure(self._limits.memory_bytes)
+        if used > self._limits.memory_bytes:
+            return self._failed(
+                f"it took {used / 1e9:.1f} GB of memory, more than "
+                f"{self._limits.memory_bytes / 1e9:g} GB (--memory-limit)"
+            )
+
+        return None
+
+    def end(self, others: Iterable[_Worker]) -> None:
+        """End the process with all that it has started; the other processes continue."""
+        self.pipe.close()
+        living = [worker.pid for worker in others]
+        process_tree.end_all(self.pid, self._process.is_alive(), fork_server.pid(), living)
+        self._process.join()
+
+    def _failed(self, reason: str) -> Built:
+        self.continues = False
+        return Built(self._reference, None, reason)
+
+
+def _end_of(process: Any) -> str:
+    process.join(_LOOK_SECONDS)
+    code = process.exitcode
+    if code is not None and code < 0:
+        return f"its process was ended by signal {-code}" + (
+            ": is there enough memory?" if code == -9 else ""
+        )
+
+    return f"its process ended with status {code}"
+
+
+# The functions below run in the processes.
+
+
+def _serve(build: Build, pipe: Connection) -> None:
+    """Build networks until the pipe closes."""
+    import torch
+
+    process_tree.separate(pipe)
+    process_tree.end_with_parent()
+    torch.set_num_threads(1)
+    # Packages warn of old arguments and missing libraries, and models may print.
+    warnings.simplefilter("ignore")
+    logging.disable()
+    nothing = open(os.devnull, "w")
+    sys.stdout = sys.stderr = nothing
+    pipe.send(None)
+    while True:
+        try:
+            reference = pipe.recv()
+        except EOFError:
+            return
+
+        pipe.send(_outcome(build, reference))
+
+
+def _outcome(build: Build, reference: str) -> ZooNetwork | str:
+    try:
+        return build(reference)
+    except ArchiveError as error:
+        return first_line(error, 500)
+    except BaseException as error:
+        # SystemExit and the like of a model's code, too.
+        return f"{type(error).__name__}: {first_line(error, 300)}"
