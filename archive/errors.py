@@ -326,7 +326,7 @@ class NotPositiveDefiniteError(NumericalError):
         )
 
 
-def first_line(error: Exception, most: int | None = None) -> str:
+def first_line(error: BaseException, most: int | None = None) -> str:
     """Return the first line of an error's message that is not blank, or its class.
 
     Long lines are cut.

@@ -126,12 +126,12 @@ def zoo(
     at the end, and in zoo/ZOO.jsonl in the home. Needs the extra zoo.
     """
     from archive.trainer.zoo.importing import ZOOS, check_installed, import_zoo
-    from archive.trainer.zoo.processes import Limits
+    from archive.trainer.zoo.processes import BuildLimits
     from archive.trainer.zoo.published import select
 
     check_installed(name)
     networks = select(ZOOS[name].published(None if folder is None else Path(folder)), patterns)
-    limits = Limits(processes or os.cpu_count() or 1, seconds, memory_bytes)
+    limits = BuildLimits(processes or os.cpu_count() or 1, seconds, memory_bytes)
     with open_archive(ctx) as archive, _progress(len(networks)) as progress:
         content = import_zoo(archive, name, networks, limits, again=retry, progress=progress)
 

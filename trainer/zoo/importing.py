@@ -22,7 +22,7 @@ from archive.exchange.importers.models import add_model
 from archive.store.evaluations import Evaluations
 from archive.trainer.zoo import timm_zoo, tv_zoo
 from archive.trainer.zoo.building import PACKAGES, ZooNetwork
-from archive.trainer.zoo.processes import Limits, build_all
+from archive.trainer.zoo.processes import BuildLimits, build_all
 from archive.trainer.zoo.published import PublishedNetwork
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def import_zoo(
     archive: Archive,
     zoo: str,
     networks: Sequence[PublishedNetwork],
-    limits: Limits,
+    limits: BuildLimits,
     *,
     again: bool = False,
     progress: Callable[[ZooProgress], None] = lambda progress: None,
@@ -113,7 +113,7 @@ def import_zoo(
         archive: The archive.
         zoo: Name of the zoo.
         networks: Its networks.
-        limits: Limits of the processes that build them.
+        limits: BuildLimits of the processes that build them.
         again: Whether to try networks again that could not come in.
         progress: Called after each network.
 

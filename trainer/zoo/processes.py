@@ -34,8 +34,8 @@ _MOST_NETWORKS = 40
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Limits of the building.
+class BuildLimits:
+    """BuildLimits of the building.
 
     Attributes:
         processes: Number of concurrent processes.
@@ -57,7 +57,7 @@ class Built:
     reason: str = ""
 
 
-def build_all(build: Build, references: Iterable[str], limits: Limits) -> Iterator[Built]:
+def build_all(build: Build, references: Iterable[str], limits: BuildLimits) -> Iterator[Built]:
     """Yield the networks of some references as they become ready.
 
     At most one finished network a process waits for the caller. The processes end with the
@@ -66,17 +66,17 @@ def build_all(build: Build, references: Iterable[str], limits: Limits) -> Iterat
     Args:
         build: Function of a module, which each process imports.
         references: Names of the models; they are taken one at a time.
-        limits: Limits of the processes.
+        limits: BuildLimits of the processes.
 
     Raises:
         TrainingError: No process can be started.
     """
     waiting = iter(references)
-    workers: list[_Worker] = []
+    workers: list[_Builder] = []
     try:
         while True:
             while len(workers) < limits.processes and (reference := next(waiting, None)):
-                workers.append(_Worker(build, reference, limits))
+                workers.append(_Builder(build, reference, limits))
 
             if not workers:
                 return
@@ -100,7 +100,7 @@ def build_all(build: Build, references: Iterable[str], limits: Limits) -> Iterat
             workers.pop().end(workers)
 
 
-class _Worker:
+class _Builder:
     """A process that builds one network at a time.
 
     Attributes:
@@ -109,7 +109,7 @@ class _Worker:
         continues: Whether it can build another one.
     """
 
-    def __init__(self, build: Build, reference: str, limits: Limits) -> None:
+    def __init__(self, build: Build, reference: str, limits: BuildLimits) -> None:
         self.pipe, self._process = fork_server.start(_serve, build)
         self.pid: int = self._process.pid
         self.continues = True
@@ -158,7 +158,7 @@ class _Worker:
 
         return None
 
-    def end(self, others: Iterable[_Worker]) -> None:
+    def end(self, others: Iterable[_Builder]) -> None:
         """End the process with all that it has started; the other processes continue."""
         self.pipe.close()
         living = [worker.pid for worker in others]

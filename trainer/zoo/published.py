@@ -52,9 +52,8 @@ class PublishedResult:
 
     def of_family(self, family: str) -> Result:
         """Return the result with the family of its model."""
-        return replace(
-            self.result, provenance={"model": self.model, "family": family} | self.result.provenance
-        )
+        named = {"model": self.model, "family": family, **self.result.provenance}
+        return replace(self.result, provenance=named)
 
 
 @dataclass(frozen=True)

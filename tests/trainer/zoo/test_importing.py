@@ -10,10 +10,10 @@ import pytest
 
 from archive.trainer.zoo import importing
 from archive.trainer.zoo.importing import OTHER_SIZE, import_zoo
-from archive.trainer.zoo.processes import Built, Limits
-from tests.support import toy_zoo
+from archive.trainer.zoo.processes import BuildLimits, Built
+from tests.support.networks import toy_zoo
+from tests.support.networks.toy_zoo import network
 from tests.support.stores import cells
-from tests.support.toy_zoo import network
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def built(archive, monkeypatch):
 
 
 def run(archive, networks, **options):
-    return import_zoo(archive, toy_zoo.NAME, networks, Limits(), **options)
+    return import_zoo(archive, toy_zoo.NAME, networks, BuildLimits(), **options)
 
 
 def lines(content):

@@ -6,8 +6,8 @@ import psutil
 import pytest
 
 from archive.trainer.trial import fork_server
-from archive.trainer.zoo.processes import Limits, build_all
-from tests.support import toy_zoo
+from archive.trainer.zoo.processes import BuildLimits, build_all
+from tests.support.networks import toy_zoo
 
 pytestmark = pytest.mark.lasts(5)
 
@@ -19,7 +19,7 @@ def children():
 
 def test_each_bad_model_costs_one_line_and_nothing_else():
     before = {process.pid for process in children()}
-    limits = Limits(processes=2, seconds=8.0, memory_bytes=700_000_000)
+    limits = BuildLimits(processes=2, memory_bytes=700_000_000)
     references = ["0", *toy_zoo.HOSTILE, "1"]
     outcomes = {built.reference: built for built in build_all(toy_zoo.build, references, limits)}
     assert outcomes.keys() == set(references)
@@ -31,18 +31,21 @@ def test_each_bad_model_costs_one_line_and_nothing_else():
     assert all(len(reason.splitlines()) == 1 for reason in reasons.values())
     assert reasons["crash"] == "its process was ended by signal 11"
     assert reasons["exit"] == "SystemExit: the end"
-    assert reasons["hang"] == "it took longer than 8 s (--timeout)"
     assert reasons["memory"].endswith("GB of memory, more than 0.7 GB (--memory-limit)")
     assert reasons["raise"] == "ValueError: first line"
     assert reasons["recurse"].startswith("RecursionError: maximum recursion depth exceeded")
     assert reasons["refuse"] == "no such operator: use another one"
-    assert "pickle" in reasons["unpicklable"]
     assert {process.pid for process in children()} <= before
+
+
+def test_a_model_that_does_not_return_is_ended():
+    [built] = build_all(toy_zoo.build, ["hang"], BuildLimits(seconds=0.5))
+    assert built.reason == "it took longer than 0.5 s (--timeout)"
 
 
 def test_the_processes_end_with_the_iterator():
     before = {process.pid for process in children()}
-    outcomes = build_all(toy_zoo.build, ["0", "hang", "1"], Limits(processes=2))
+    outcomes = build_all(toy_zoo.build, ["0", "hang", "1"], BuildLimits(processes=2))
     next(outcomes)
     outcomes.close()
     assert {process.pid for process in children()} <= before

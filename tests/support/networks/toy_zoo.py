@@ -17,7 +17,7 @@ from tests.support.stores import cells
 NAME = "toys"
 PARAMS = 1_234_567
 ORIGIN = {"source": "toys 1", "license": "MIT", "commit": "v1"}
-HOSTILE = ("crash", "exit", "hang", "memory", "raise", "recurse", "refuse", "unpicklable")
+HOSTILE = ("crash", "exit", "memory", "raise", "recurse", "refuse")
 
 
 def build(reference: str) -> ZooNetwork:
@@ -70,10 +70,6 @@ def _crash() -> ZooNetwork:
     return _hang()
 
 
-def _unpicklable() -> ZooNetwork:
-    return ZooNetwork(cells(1)[0].canonical, PARAMS, None, lambda: "family")
-
-
 _FAULTS = {
     "crash": _crash,
     "exit": lambda: sys.exit("the end"),
@@ -82,5 +78,4 @@ _FAULTS = {
     "raise": _raise,
     "recurse": _recurse,
     "refuse": _refuse,
-    "unpicklable": _unpicklable,
 }
