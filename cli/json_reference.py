@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from archive.agents.nearest import Neighbour, Similar
+from archive.architecture.outline.summary import OutlineRow
 from archive.cli.architecture.diff import DifferenceDocument
 from archive.cli.architecture.draw import ArchitecturePicture
 from archive.cli.architecture.proxies import ProxyList
@@ -100,6 +101,7 @@ _LAZY = (
     ModelInput,
     ModelOutput,
     Neighbour,
+    OutlineRow,
     SavedQueryParameter,
     Scaling,
 )

@@ -4,7 +4,8 @@
             "layers": [{"op": "ip"}, {"op": "conv3", "units": 64, "stride": 1}, …],
             "edges": [[0, 1], …]}; an operation without units has no `units`, and a stride of 1 may
             be left out. Layers of the space `torch` have `attributes`, and edges the numbers of
-            their head's inputs: [0, 1, 0]
+            their head's inputs: [0, 1, 0]; the `name` of the module that a layer comes from is no
+            part of its identity
 
 Matrices and strings of the NAS-Bench tables are read in `archive.architecture.nasbench_codec`.
 
@@ -135,6 +136,9 @@ def _layer_to_dict(layer: Layer) -> dict[str, Any]:
     if layer.attributes:
         data["attributes"] = {name: _as_json(value) for name, value in layer.attributes.items()}
 
+    if layer.name:
+        data["name"] = layer.name
+
     return data
 
 
@@ -182,7 +186,8 @@ def _list(value: Any, name: str, most: int) -> Sequence[Any]:
 
 
 def _layer_from_dict(data: Any, u: int) -> Layer:
-    _check_fields(data, f"layer {u}", required=("op",), optional=("units", "stride", "attributes"))
+    optional = ("units", "stride", "attributes", "name")
+    _check_fields(data, f"layer {u}", required=("op",), optional=optional)
     units = data.get("units")
     stride = data.get("stride", 1)
     attributes = data.get("attributes", {})
@@ -194,7 +199,11 @@ def _layer_from_dict(data: Any, u: int) -> Layer:
         raise CodecError(f"the attributes of layer {u} are a JSON object, got {brief(attributes)}")
 
     return Layer(
-        _name(data["op"], f"the op of layer {u}"), units, stride, _attributes(attributes, u)
+        _name(data["op"], f"the op of layer {u}"),
+        units,
+        stride,
+        _attributes(attributes, u),
+        _name(data.get("name", ""), f"the name of layer {u}"),
     )
 
 

@@ -10,6 +10,7 @@
   junction.
 - In spaces that have dead ends, layers on no way from the input to the output are pale, and say so.
 - Repeated parts are drawn once, in a frame with their number.
+- Imported models are drawn by modules and blocks (`archive.architecture.diagram_modules`).
 """
 
 from __future__ import annotations
@@ -21,10 +22,13 @@ from itertools import product
 
 from archive import drawing
 from archive.architecture.aten.blocks import END, START, blocks
+from archive.architecture.aten.vocabulary import NAME as TORCH
 from archive.architecture.diagram_labels import channels, node
+from archive.architecture.diagram_modules import modules_diagram
 from archive.architecture.graph import Architecture
 from archive.architecture.layer import Edge
 from archive.architecture.operations import INPUT, OUTPUT, vocabulary
+from archive.architecture.outline.outline import outline
 from archive.architecture.repeats import Repeat, find_repeats, value_parents
 from archive.architecture.traversal import reach
 from archive.drawing import Diagram, DiagramNode, Frame, Link, Panel, Theme
@@ -44,6 +48,7 @@ def svg(
     notes: Mapping[int, str] | None = None,
     heading: Sequence[str] = (),
     labels: Mapping[int, str] = _NO_NOTES,
+    layers: bool = False,
 ) -> str:
     """Return the picture of an architecture as SVG; equal architectures give equal bytes.
 
@@ -54,8 +59,16 @@ def svg(
         notes: Second line of a layer's box, by the position of the layer.
         heading: Lines of text above the picture.
         labels: First line of a layer's box in place of its operation, by the position of the layer.
+        layers: Whether each layer of an imported model is a box.
     """
-    drawn = diagram(architecture, fold=fold, notes=notes or {}, heading=heading, labels=labels)
+    drawn = diagram(
+        architecture,
+        fold=fold,
+        notes=notes or {},
+        heading=heading,
+        labels=labels,
+        layers=layers,
+    )
     return drawing.svg(drawn, theme=theme)
 
 
@@ -66,6 +79,7 @@ def diagram(
     notes: Mapping[int, str] = _NO_NOTES,
     heading: Sequence[str] = (),
     labels: Mapping[int, str] = _NO_NOTES,
+    layers: bool = False,
 ) -> Diagram:
     """Return an architecture as a diagram, the same for all of its relabellings.
 
@@ -79,7 +93,15 @@ def diagram(
         heading: Lines of text above the picture.
         labels: First line of a layer's box in place of its operation, by the position of the layer
             in `architecture`; repeated parts are then drawn in full.
+        layers: Whether each layer of an imported model is a box. By default its modules are, such
+            as a convolution with norm and activation, unless there are notes or labels.
     """
+    if architecture.space == TORCH and not (layers or notes or labels):
+        architecture = architecture.canonical
+        drawn_outline = outline(architecture)
+        title = _title(architecture)
+        return modules_diagram(drawn_outline, fold=fold, title=title, heading=heading)
+
     fold = fold and not labels
     moved_notes = {}
     moved_labels = {}

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, final
 
 from archive.errors import InvalidArchitectureError
@@ -164,9 +164,12 @@ class Layer:
         units: Channels or neurons; None for an operation without units.
         stride: Step of the window; a stride of 2 halves the image.
         attributes: Further settings, in spaces whose layers have any.
+        name: Name of the module in the source that the layer comes from, at most 100 characters; no
+            part of its identity.
     """
 
     op: str
     units: int | None = None
     stride: int = 1
     attributes: Attributes = NONE
+    name: str = field(default="", compare=False)

@@ -20,8 +20,12 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from archive.architecture import compact
+from archive.architecture.aten.blocks import START
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.layer_mass import total_mass
+from archive.architecture.outline.blocks import NetworkBlock
+from archive.architecture.outline.outline import outline
+from archive.architecture.outline.words import module_text
 from archive.database.statements import lock
 from archive.errors import InvalidArchitectureError, UnknownNameError, UsageError
 from archive.store.properties import read_column
@@ -35,7 +39,7 @@ Item = TypeVar("Item")
 Row = dict[str, Any]
 
 # Names that all layers have: an attribute of such a name is stored with the prefix.
-_OWN = frozenset(["index", "op", "units", "stride"])
+_OWN = frozenset(["index", "op", "units", "stride", "block", "module"])
 _PREFIX = "attribute_"
 # Attributes that may have megabytes and that no query needs. The network's text has them.
 _LARGE = frozenset(["content"])
@@ -43,6 +47,7 @@ _LARGE = frozenset(["content"])
 # Measured: larger batches are not faster, and hold locks and memory for longer.
 BATCH = 250
 READ_BATCH = 5000
+CONVERTED = 20
 # Maximum number of cached architectures, about 1.5 kB each: a large history is read once, not for
 # every proposal.
 CACHED = 250_000
@@ -73,6 +78,28 @@ WITH collect(l) AS layers
 UNWIND $edges AS edge
 WITH layers[edge.tail] AS tail, layers[edge.head] AS head, edge.arguments AS arguments
 CREATE (tail)-[:FEEDS {arguments: arguments}]->(head)
+"""
+
+ADD_BLOCKS = """
+MATCH (a:Architecture {key: $key})
+USING INDEX SEEK a:Architecture(key)
+UNWIND $blocks AS block
+CREATE (a)-[:HAS_BLOCK]->(b:Block)
+SET b += block
+"""
+
+WITHOUT_BLOCKS = """
+MATCH (a:Architecture {space: 'torch'})
+WHERE NOT EXISTS { (a)-[:HAS_BLOCK]->() }
+RETURN a.key AS key ORDER BY key LIMIT $limit
+"""
+
+# A list has the block of each layer, by the index of the layer.
+PUT_INTO_BLOCKS = """
+MATCH (a:Architecture {key: $key})
+USING INDEX SEEK a:Architecture(key)
+MATCH (a)-[:HAS_LAYER]->(l:Layer)
+SET l.block = $block_of[l.index]
 """
 
 KNOWN = """
@@ -327,6 +354,22 @@ def store(tx: ManagedTransaction, architectures: Iterable[Architecture]) -> None
         # One network in a statement, because such a network may have thousands of layers.
         if network.arguments:
             tx.run(ADD_WITH_ATTRIBUTES, _row_with_attributes(network)).consume()
+            tx.run(ADD_BLOCKS, key=network.key, blocks=_block_rows(network)).consume()
+
+
+def add_missing_blocks(tx: ManagedTransaction) -> int:
+    """Store the blocks of some imported networks without any, and return how many those are.
+
+    Releases before schema version 10 stored none.
+    """
+    keys = read_column(tx.run(WITHOUT_BLOCKS, limit=CONVERTED), "key")
+    for network in load(tx, keys).values():
+        tx.run(ADD_BLOCKS, key=network.key, blocks=_block_rows(network)).consume()
+        block_of = _block_of(network)
+        listed = [block_of.get(u) for u in range(len(network.layers))]
+        tx.run(PUT_INTO_BLOCKS, key=network.key, block_of=listed).consume()
+
+    return len(keys)
 
 
 def known(tx: ManagedTransaction, keys: Iterable[str]) -> set[str]:
@@ -379,15 +422,56 @@ def _row(architecture: Architecture) -> Row:
 def _row_with_attributes(architecture: Architecture) -> Row:
     """Return the row of a network whose layers have attributes, and whose edges have arguments."""
     whole = _row(architecture)
+    block_of = _block_of(architecture)
     layers = []
     for row, layer in zip(whole["layers"], architecture.layers, strict=True):
-        layers.append({**row, **_properties(layer)})
+        names = {"block": block_of.get(row["index"]), "module": layer.name or None}
+        layers.append({**row, **names, **_properties(layer)})
 
     edges = []
     for (tail, head), used in zip(architecture.edges, architecture.arguments, strict=True):
         edges.append({"tail": tail, "head": head, "arguments": list(used)})
 
     return {**whole, "layers": layers, "edges": edges}
+
+
+def _blocks(architecture: Architecture) -> list[tuple[str, NetworkBlock]]:
+    """Return the blocks of a network with the names of their sections, in order.
+
+    The modules of the stem and of the head are blocks, too.
+    """
+    blocks: list[tuple[str, NetworkBlock]] = []
+    for section in outline(architecture).sections:
+        for block in section.blocks:
+            blocks.append((section.name, block))
+
+    return blocks
+
+
+def _block_of(architecture: Architecture) -> dict[int, int]:
+    """Return the block of each layer; empty for a folded network, whose outline has others."""
+    block_of: dict[int, int] = {}
+    if not architecture.positions(START):
+        for number, (_, block) in enumerate(_blocks(architecture)):
+            block_of |= dict.fromkeys(block.layers, number)
+
+    return block_of
+
+
+def _block_rows(architecture: Architecture) -> list[Row]:
+    """Return the properties of a network's blocks."""
+    rows = []
+    for index, (section, block) in enumerate(_blocks(architecture)):
+        own = {"index": index, "section": section, "kind": block.kind, "layers": len(block.layers)}
+        properties: dict[str, Any] = {**block.properties, **own}
+        properties["modules"] = module_text(block.modules)
+        if "groups" in properties:
+            # A property has values of one type: a number, or the word depthwise.
+            properties["groups"] = str(properties["groups"])
+
+        rows.append(properties)
+
+    return rows
 
 
 def _properties(layer: Layer) -> dict[str, Any]:

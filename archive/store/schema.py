@@ -127,7 +127,14 @@ PROXIES = Migration(8, "zero-cost proxies of architectures on tasks", relationsh
 
 BUILDS = Migration(9, "networks that models build of configurations", relationships=("BUILDS",))
 
-MIGRATIONS = (BASELINE, WEIGHTS, PROXIES, BUILDS)
+BLOCKS = Migration(
+    10,
+    "blocks of imported networks",
+    relationships=("HAS_BLOCK",),
+    convert=lambda connection: add_blocks(connection),
+)
+
+MIGRATIONS = (BASELINE, WEIGHTS, PROXIES, BUILDS, BLOCKS)
 LATEST = MIGRATIONS[-1].version
 """Version of the schema that this release writes."""
 
@@ -308,6 +315,19 @@ RENAME_BATCH = 500
 # Of several processes that migrate at once, one converts at a time: each reads the remaining nodes
 # under this lock.
 LOCK_LABEL = "MATCH (m:SchemaMigration) WITH m ORDER BY m.version LIMIT 1 SET m.name = m.name"
+
+
+def add_blocks(connection: Connection) -> None:
+    """Store the blocks of the imported networks that an earlier release stored."""
+    while connection.write(_add_some_blocks, alone=True):
+        pass
+
+
+def _add_some_blocks(tx: ManagedTransaction) -> int:
+    from archive.store.architectures import add_missing_blocks
+
+    tx.run(LOCK_LABEL).consume()
+    return add_missing_blocks(tx)
 
 
 def rename_label(connection: Connection, old: str, new: str, key: str) -> None:

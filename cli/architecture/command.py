@@ -28,6 +28,7 @@ from archive.values import assignments, counted, settings_text
 
 if TYPE_CHECKING:
     from archive.architecture.graph import Architecture
+    from archive.architecture.outline.summary import OutlineRow
     from archive.queries.results_of import EvaluationItem
 
 NEIGHBOUR_COLUMNS = ("architecture", "distance", "layers", "edges", "evaluations", "configurations")
@@ -78,6 +79,7 @@ class ArchitectureDocument:
         network: Key of the network that a model builds of a configuration of parameters; null
             where there is none.
         configurations: Keys of the configurations that build this network.
+        outline: Its blocks: stem, stages, head.
         architecture: The graph: `schema`, `space`, `layers`, `edges`, as `archive arch` reads it
             from a file.
         evaluations: Its results in all studies.
@@ -101,6 +103,7 @@ class ArchitectureDocument:
     configuration: Mapping[str, Any]
     network: str | None
     configurations: list[str]
+    outline: list[OutlineRow]
     architecture: dict[str, Any]
     evaluations: list[EvaluationItem]
     proxies: list[ProxyItem]
@@ -144,16 +147,20 @@ arch.add_command(proxies)
 
 @arch.command(short_help="Show an architecture and its evaluations.")
 @click.argument("key")
+@click.option("--layers", "by_layer", is_flag=True, help="List the layers of an imported model.")
 @json_option
 @click.pass_context
-def show(ctx: click.Context, key: str, as_json: bool) -> None:
+def show(ctx: click.Context, key: str, by_layer: bool, as_json: bool) -> None:
     """Show an architecture: layers, edges, evaluations, zero-cost proxies, parents and children.
 
-    KEY is the key of the architecture, or a prefix of it.
+    KEY is the key of the architecture, or a prefix of it. Of an imported model, the blocks are
+    shown in place of the layers.
     """
     from archive.architecture import codec, texts
+    from archive.architecture.aten.vocabulary import NAME as TORCH
     from archive.architecture.choice_operations import decision_labels
-    from archive.architecture.parameter_operations import describe_layer
+    from archive.architecture.outline.outline import outline
+    from archive.architecture.outline.summary import rows as outline_rows
     from archive.database.driver import hide_arrays
 
     # Only keys go to the database.
@@ -181,6 +188,7 @@ def show(ctx: click.Context, key: str, as_json: bool) -> None:
             configuration=configuration,
             network=network,
             configurations=configurations,
+            outline=outline_rows(outline(architecture)),
             architecture=codec.to_dict(architecture),
             evaluations=evaluations,
             proxies=scores,
@@ -192,6 +200,27 @@ def show(ctx: click.Context, key: str, as_json: bool) -> None:
     labels = decision_labels(architecture, configuration)
     links = {"network": network, "configurations": configurations}
     _print_details({**details, "text": text, "configuration": named, **links})
+    if architecture.space == TORCH and not by_layer:
+        print_outline(outline_rows(outline(architecture)))
+    else:
+        _print_layers(architecture, labels)
+
+    _print_items("evaluations", evaluations)
+    _print_items("zero-cost proxies", scores)
+
+
+def print_outline(listed: Sequence[OutlineRow]) -> None:
+    """Write the blocks of a network as a table."""
+    columns = list(vars(listed[0]))
+    if not any(row.source for row in listed):
+        columns.remove("source")
+
+    print_table(columns, [[getattr(row, name) for name in columns] for row in listed])
+
+
+def _print_layers(architecture: Architecture, labels: Mapping[int, str]) -> None:
+    from archive.architecture.parameter_operations import describe_layer
+
     rows = []
     for position, layer in enumerate(architecture.layers):
         children = " ".join(map(str, architecture.children[position]))
@@ -199,8 +228,6 @@ def show(ctx: click.Context, key: str, as_json: bool) -> None:
         rows.append((position, operation, layer.units, layer.stride, children))
 
     print_table(("layer", "operation", "units", "stride", "feeds"), rows)
-    _print_items("evaluations", evaluations)
-    _print_items("zero-cost proxies", scores)
 
 
 def _print_details(details: Mapping[str, Any]) -> None:

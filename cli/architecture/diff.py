@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,12 +20,13 @@ from archive.cli.architecture.draw import (
     print_text,
     write_picture,
 )
-from archive.cli.render import json_option, print_json, print_table
+from archive.cli.render import json_option, print_json, print_line, print_table
 from archive.values import assignments, setting_text
 from archive.words import PARTS
 
 if TYPE_CHECKING:
     from archive.architecture.graph import Architecture
+    from archive.architecture.outline.changes import Change
     from archive.kernels.differences import Difference, DifferencePart
 
 TOTAL_COLUMNS = ("part", "change", "number", "cost")
@@ -91,6 +93,23 @@ class LayerPair:
 
 
 @dataclass(frozen=True)
+class NamedChange:
+    """A difference that has a name, such as the number of heads.
+
+    Attributes:
+        name: What changed: `width`, `depth`, `kernel`, `kv heads`, …; `other` without a name.
+        where: `network`, `stem`, `head`, or stages or blocks of the first network.
+        before: Value in the first network; null where it has none.
+        after: Value in the second network; null where it has none.
+    """
+
+    name: str
+    where: str
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True)
 class ParameterDifference:
     """A parameter in which two configurations differ.
 
@@ -115,6 +134,7 @@ class DifferenceDocument:
         kernel: Name of the kernel that matches the layers.
         component: Name of the distance.
         distance: The distance, which is the sum of the costs.
+        changes: The difference in words of blocks.
         totals: The parts by kind.
         parts: All parts.
         layers: Every layer of both architectures, once.
@@ -131,6 +151,7 @@ class DifferenceDocument:
     kernel: str
     component: str
     distance: float
+    changes: list[NamedChange]
     totals: list[DifferenceTotal]
     parts: list[DifferencePartItem]
     layers: list[LayerPair]
@@ -157,6 +178,7 @@ class DifferenceDocument:
     help="Component of the kernel (otmann:0.4).",
 )
 @setting_option
+@click.option("--layers", "by_layer", is_flag=True, help="Show each layer of imported models.")
 @picture_options
 @json_option
 @click.pass_context
@@ -167,6 +189,7 @@ def diff(
     kernel: str,
     component: str | None,
     assigned: tuple[str, ...],
+    by_layer: bool,
     path: Path | None,
     theme: PictureTheme,
     force: bool,
@@ -174,11 +197,15 @@ def diff(
 ) -> None:
     """Show what turns architecture A into B: layers matched, changed, inserted and removed.
 
-    The costs of the parts sum up to the distance of archive arch distance. A and B are keys of the
+    Of imported models, the changes are named in words of blocks (kv heads 4 -> 2 in blocks 1-6);
+    --layers shows the layers and costs. The costs of the parts sum up to the distance of archive arch distance. A and B are keys of the
     archive or their prefixes, files, NAS-Bench-201 strings, or genotypes of DARTS. With -o, the
     picture goes to a file: networks over each other for the edit distance, side by side for otmann.
     Of two configurations of parameters, the networks that their model builds are compared.
     """
+    from archive.architecture.aten.vocabulary import NAME as TORCH
+    from archive.architecture.outline.changes import changes
+    from archive.architecture.outline.outline import outline
     from archive.kernels.differences import difference
     from archive.kernels.differences.picture import difference_diagram
 
@@ -192,6 +219,11 @@ def diff(
         parameters = _differing(*members)
 
     pair = (networks[0].canonical, networks[1].canonical)
+    named = changes(outline(pair[0]), outline(pair[1]))
+    if pair[0].space == pair[1].space == TORCH and not (by_layer or as_json or path):
+        print_changes([str(change) for change in named])
+        return
+
     explained = difference(*pair, kernel, component, **settings)
     drawn = difference_diagram(explained)
     picture = TEXT_ONLY
@@ -200,7 +232,7 @@ def diff(
 
     if as_json:
         keys = [member.key for member in members] if networks != members else []
-        print_json(_document(explained, picture, keys, parameters))
+        print_json(_document(explained, named, picture, keys, parameters))
         return
 
     if path is None:
@@ -220,6 +252,15 @@ def diff(
     costly = [_row(explained, part) for part in explained.parts if part.cost]
     if costly:
         print_table(PART_COLUMNS, costly, title="what costs something")
+
+
+def print_changes(lines: Sequence[str]) -> None:
+    """Write named changes, a line each."""
+    for line in lines:
+        print_line((line, ""))
+
+    if not lines:
+        print_line(("the two are one network", ""))
 
 
 def _differing(first: Architecture, second: Architecture) -> list[ParameterDifference]:
@@ -242,6 +283,7 @@ def _parameter_row(entry: ParameterDifference) -> tuple[str, str, str]:
 
 def _document(
     explained: Difference,
+    named: Sequence[Change],
     picture: PictureFile,
     configurations: list[str],
     parameters: list[ParameterDifference],
@@ -264,6 +306,7 @@ def _document(
         kernel=explained.kernel,
         component=explained.component,
         distance=explained.distance,
+        changes=[NamedChange(**vars(change)) for change in named],
         totals=[DifferenceTotal(*total) for total in explained.totals()],
         parts=parts,
         layers=[LayerPair(*pair, explained.change(pair)) for pair in explained.layers],

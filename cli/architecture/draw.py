@@ -103,6 +103,7 @@ def picture_options(command: Command) -> Command:
 @click.argument("key")
 @picture_options
 @click.option("--fold/--no-fold", default=True, help="Draw repeated parts once, with their number.")
+@click.option("--layers", is_flag=True, help="Draw each layer of an imported model as a box.")
 @click.option("--sizes", is_flag=True, help="Show the size of each layer's output.")
 @click.option("--params", is_flag=True, help="Show the number of each layer's parameters.")
 @click.option(
@@ -125,6 +126,7 @@ def draw(
     theme: PictureTheme,
     force: bool,
     fold: bool,
+    layers: bool,
     sizes: bool,
     params: bool,
     input_text: str,
@@ -135,8 +137,9 @@ def draw(
 
     KEY is a key of the archive or its prefix, a file, a NAS-Bench-201 string, or a genotype of
     DARTS (Genotype(normal=[...], ...)). A file has the JSON of an architecture, a string or a
-    genotype. Colours tell the kinds of operations, widths the channels. Of a configuration of
-    parameters, the network that its model builds is drawn.
+    genotype. Colours tell the kinds of operations, widths the channels. Of an imported model, a
+    convolution with its norm and activation is one box; --sizes and --params show each layer. Of a
+    configuration of parameters, the network that its model builds is drawn.
     """
     from archive.architecture.diagram import diagram
     from archive.drawing import text
@@ -157,7 +160,9 @@ def draw(
         )
 
     labels = labels_of(ctx, key, architecture)
-    drawn = diagram(architecture, fold=fold, notes=notes, heading=heading, labels=labels)
+    drawn = diagram(
+        architecture, fold=fold, notes=notes, heading=heading, labels=labels, layers=layers
+    )
     picture = TEXT_ONLY
     if path is not None:
         picture = write_picture(drawn, path, theme, force=force)

@@ -59,8 +59,8 @@ def test_an_unfolded_picture_has_every_layer_and_reaches_what_the_network_reache
 
 def test_repeated_parts_are_drawn_once_whether_the_network_tells_or_not() -> None:
     chain = residual_chain(5)
-    drawn = diagram(chain)
-    blocks = diagram(fold(chain))
+    drawn = diagram(chain, layers=True)
+    blocks = diagram(fold(chain), layers=True)
     assert sorted(node.label for node in drawn.nodes) == [
         "add",
         "input",
@@ -82,7 +82,7 @@ def test_repeated_parts_are_drawn_once_whether_the_network_tells_or_not() -> Non
         labels = [(each.nodes[link.tail].label, each.nodes[link.head].label) for link in each.links]
         assert ("add", "output") in labels and ("input", "relu") in labels and len(labels) == 6
 
-    assert len(diagram(chain, fold=False).nodes) == 22
+    assert len(diagram(chain, fold=False, layers=True).nodes) == 22
 
     plain = diagram(net("mlp", "tanh/8 relu/16 relu/16 relu/16 relu/16 linear"))
     assert [node.label for node in plain.nodes] == ["input", "tanh", "relu", "linear", "output"]
@@ -93,7 +93,7 @@ def test_a_block_without_layers_has_no_frame() -> None:
     empty = chain(layer("block_start", times=3), layer("block_end"), layer("relu"))
     spaces.get("torch").validate(empty)
     for fold_blocks in (True, False):
-        drawn = diagram(empty, fold=fold_blocks)
+        drawn = diagram(empty, fold=fold_blocks, layers=True)
         assert (len(drawn.nodes), len(drawn.frames)) == (3, 0)
 
     assert "relu" in svg(empty)

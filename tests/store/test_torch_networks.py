@@ -3,17 +3,25 @@ and load."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from archive.architecture.graph import Architecture
 from archive.exchange.dump import dump
 from archive.exchange.load import load
 from archive.store.architectures import Architectures
+from archive.store.schema import add_blocks
 from tests.conftest import wipe
 from tests.support import strategies
 from tests.support.networks import torch_nets
+from tests.support.networks.block_nets import language_net
 from tests.support.networks.torch_nets import chain, layer, residual
+
+NAMES = ["", "body.act", "body", "body", ""]
+"""Name of the module of each layer, two of them the same."""
 
 
 @settings(suppress_health_check=list(HealthCheck))
@@ -83,6 +91,51 @@ def test_a_dump_has_everything(archive, connection, tmp_path):
     load(connection, tmp_path / "all.jsonl.gz")
     found = Architectures(connection).get_many(network.key for network in networks)
     assert found == {network.key: network.canonical for network in networks}
+
+
+BLOCKS = (
+    "MATCH (:Architecture)-[:HAS_BLOCK]->(b:Block {kind: 'transformer'}) "
+    "RETURN b.section, b.heads, b.kv_heads, b.norm_place, b.mlp_ratio ORDER BY b.index"
+)
+LAYERS_OF_BLOCKS = (
+    "MATCH (a:Architecture)-[:HAS_BLOCK]->(b:Block {kind: 'transformer'}) "
+    "MATCH (a)-[:HAS_LAYER]->(l:Layer {op: 'scaled_dot_product_attention'}) "
+    "WHERE l.block = b.index RETURN count(l)"
+)
+
+
+@pytest.mark.every_server
+def test_blocks_can_be_asked_for_and_are_added_to_networks_without_them(archive, connection):
+    archive.architectures.add([language_net(depth=2, kv_heads=2)])
+    rows = [("stage 1", 4, 2, "pre", 4.0)] * 2
+    assert archive.query(BLOCKS).rows == rows
+    assert archive.query(LAYERS_OF_BLOCKS).rows == [(2,)]
+
+    def forget(tx):
+        tx.run("MATCH (b:Block) DETACH DELETE b").consume()
+        tx.run("MATCH (l:Layer) SET l.block = null").consume()
+
+    connection.write(forget)
+    add_blocks(connection)
+    add_blocks(connection)
+    assert archive.query(BLOCKS).rows == rows
+    assert archive.query(LAYERS_OF_BLOCKS).rows == [(2,)]
+
+
+def test_names_of_modules_are_kept_and_no_part_of_the_key(archive, connection, tmp_path):
+    plain = chain(layer("relu"), layer("gelu"), layer("gelu"))
+    layers = [replace(inner, name=name) for inner, name in zip(plain.layers, NAMES, strict=True)]
+    named = Architecture("torch", layers, plain.connections)
+    assert named == plain and named.key == plain.key
+    archive.architectures.add([named])
+    dump(connection, tmp_path / "named.jsonl.gz")
+    for _ in range(2):
+        found = Architectures(connection).get(named.key)
+        assert [inner.name for inner in found.layers] == NAMES
+        query = "MATCH (l:Layer) RETURN l.module ORDER BY l.index"
+        assert [row[0] or "" for row in archive.query(query).rows] == NAMES
+        wipe(connection)
+        load(connection, tmp_path / "named.jsonl.gz")
 
 
 @pytest.mark.every_server

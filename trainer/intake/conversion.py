@@ -50,6 +50,9 @@ from archive.trainer.intake.settings import (
 MOST_CONTENT = 2**20
 """Largest constant of an architecture, in characters of its compressed text."""
 
+MOST_NAME = 100
+"""Longest name of a layer's module."""
+
 Names = dict[tuple[int, str], str]
 """Name in the model of each tensor, by the position of its layer and its attribute (`shape` of a
 `parameter`)."""
@@ -102,6 +105,7 @@ class _Conversion:
         """Convert all nodes in order."""
         for node in self.program.graph.nodes:
             if node.op == "call_function":
+                self.draft.module = module_name(node)
                 self._call(node)
 
         return self.draft.end(self._outputs()), self.draft.names
@@ -369,11 +373,13 @@ class NetworkDraft:
         layers: The layers.
         edges: Tail and head to the arguments of the edge.
         names: Position and name of each owned or `parameter` tensor to its name in the model.
+        module: Name of the module that further layers come from.
     """
 
     layers: list[Layer] = field(default_factory=list)
     edges: dict[tuple[int, int], list[int]] = field(default_factory=dict)
     names: dict[tuple[int, str], str] = field(default_factory=dict)
+    module: str = ""
 
     def begin(self, inputs: Sequence[Input]) -> list[int]:
         """Add the input layer, and return the position of each input."""
@@ -395,7 +401,8 @@ class NetworkDraft:
         """
         settings, stride = _plain(op, attributes)
         layer = Layer(op, None, stride, Attributes(settings))
-        position = self._put(Layer(op, weights.units(layer), stride, layer.attributes))
+        units = weights.units(layer)
+        position = self._put(Layer(op, units, stride, layer.attributes, self.module))
         if not inputs:
             # Every layer is behind the input.
             self.edges[0, position] = []
@@ -452,6 +459,16 @@ class NetworkDraft:
                     stack.append(tail)
 
         return reached
+
+
+def module_name(node: fx.Node) -> str:
+    """Return the name of the innermost module of the model that a node comes from."""
+    stack = node.meta.get("nn_module_stack") or {}
+    path = ""
+    for entry in stack.values():
+        path = str(entry[0])
+
+    return path.removeprefix("L['self'].")[:MOST_NAME]
 
 
 def _plain(op: str, attributes: Mapping[str, Any]) -> tuple[dict[str, Any], int]:

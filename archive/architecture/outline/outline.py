@@ -10,6 +10,7 @@ the graph.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -20,6 +21,7 @@ from archive.architecture.outline.blocks import NetworkBlock, describe, image_si
 from archive.architecture.outline.condensing import ModuleGraph
 from archive.architecture.outline.modules import NetworkModule, Property, recognise
 from archive.architecture.outline.wiring import Wiring
+from archive.errors import InvalidArchitectureError
 
 STEM = "stem"
 HEAD = "head"
@@ -104,7 +106,9 @@ class Outline:
 def outline(architecture: Architecture) -> Outline:
     """Return the outline of a network."""
     if architecture.positions(START):
-        architecture = unfold(architecture)
+        # A network that is too large to be written out is outlined as it is folded.
+        with suppress(InvalidArchitectureError):
+            architecture = unfold(architecture)
 
     graph = ModuleGraph(recognise(Wiring(architecture)))
     items = find_items(graph)

@@ -12,6 +12,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from archive import drawing
+from archive.architecture.outline.changes import changes
+from archive.architecture.outline.outline import outline
 from archive.dashboard.endpoints.inputs import archive_of, choice, theme_of
 from archive.dashboard.wire import json_response
 from archive.errors import InvalidArchitectureError, UsageError
@@ -71,7 +73,9 @@ def _difference(request: Request) -> Response:
     for subject, change, count, cost in explained.totals():
         totals.append({"subject": subject, "change": change, "parts": count, "cost": cost})
 
+    named = changes(outline(explained.first), outline(explained.second))
     about = {
+        "changes": list(map(str, named)),
         "kernel": explained.kernel,
         "component": explained.component,
         "distance": explained.distance,

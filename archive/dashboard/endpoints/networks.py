@@ -13,6 +13,8 @@ from starlette.routing import Route
 from archive.architecture import codec, diagram, texts
 from archive.architecture.choice_operations import decision_labels
 from archive.architecture.graph import Architecture
+from archive.architecture.outline.outline import outline
+from archive.architecture.outline.summary import rows as outline_rows
 from archive.dashboard.endpoints.inputs import archive_of, integer, theme_of
 from archive.dashboard.wire import json_response, select_attributes
 from archive.errors import InvalidArchitectureError
@@ -69,6 +71,7 @@ def _network(request: Request) -> Response:
             "configurations": archive.builds.configurations([key]).get(key, []),
             "text": texts.to_text(network),
             "configuration": configuration_of_network(archive.connection, network),
+            "outline": list(map(vars, outline_rows(outline(network)))),
             "graph": codec.to_dict(network) if len(network.layers) <= LAYERS_SHOWN else None,
             "evaluations": evaluations,
             "proposals": proposed,

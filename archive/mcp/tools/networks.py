@@ -16,6 +16,9 @@ from archive.architecture import codec, texts
 from archive.architecture.choice_operations import decision_labels
 from archive.architecture.diagram import diagram
 from archive.architecture.graph import Architecture
+from archive.architecture.outline.changes import changes
+from archive.architecture.outline.outline import outline
+from archive.architecture.outline.summary import lines
 from archive.errors import CodecError, InvalidArchitectureError, UnknownNameError, UsageError
 from archive.kernels.differences import difference
 from archive.kernels.differences.picture import difference_diagram
@@ -34,8 +37,8 @@ MOST_RESULTS = 200
 class NetworkGraph:
     """A network.
 
-    `architecture` is its JSON, as other tools accept it, or null where that is too long;
-    `configuration` has the values of its named decisions.
+    `outline` has its blocks, a line each: stem, stages, head. `architecture` is its JSON, as other
+    tools accept it, or null where that is too long; `configuration` has the values of its named decisions.
     """
 
     key: str
@@ -45,6 +48,7 @@ class NetworkGraph:
     layers: int
     edges: int
     text: str | None
+    outline: list[str]
     architecture: dict[str, Any] | None
     in_archive: bool
     parents: list[str] = field(default_factory=list)
@@ -75,7 +79,7 @@ class KnownNetwork:
 
 
 def architecture(archive: Archive, network: NetworkArgument) -> NetworkGraph:
-    """Show a network: layers and edges as JSON, its keys, size, parents and children."""
+    """Show a network: blocks, layers and edges as JSON, its keys, size, parents and children."""
     shown = network_of(archive, network).canonical
     stored = bool(archive.query(KEY_OF_NETWORK, {"key": shown.key}).rows)
     details = (
@@ -88,6 +92,7 @@ def architecture(archive: Archive, network: NetworkArgument) -> NetworkGraph:
     cut = listed != [details["parents"], details["children"]]
     items = sum(map(len, listed))
     configuration = _named(archive, shown)
+    blocks = lines(outline(shown))[:MOST_RESULTS]
 
     def build(graph: dict[str, Any] | None, count: int) -> NetworkGraph:
         parents, children = take_first(count, *listed)
@@ -99,6 +104,7 @@ def architecture(archive: Archive, network: NetworkArgument) -> NetworkGraph:
             len(shown.layers),
             len(shown.edges),
             texts.to_text(shown),
+            blocks,
             graph,
             stored,
             parents,
@@ -194,13 +200,14 @@ def _named(archive: Archive, network: Architecture) -> Mapping[str, Any]:
 @dataclass(frozen=True)
 class NetworkPicture:
     """A picture of a network, or of its difference to a second one: lines of text, or one SVG
-    document.
+    document. `changes` names the differences in words of blocks.
     """
 
     key: str
     second: str | None
     form: Literal["text", "svg"]
     content: str
+    changes: list[str] = field(default_factory=list)
 
 
 def draw(
@@ -225,14 +232,17 @@ def draw(
     else:
         drawn, other = archive.builds.networks_of([drawn, other])
 
-    shown = (
-        diagram(drawn, labels=decision_labels(drawn, _named(archive, drawn)))
-        if other is None
-        else difference_diagram(difference(drawn.canonical, other.canonical))
-    )
-    lines = (str(line).rstrip() for line in drawing.text(shown))
-    content = drawing.svg(shown) if form == "svg" else "\n".join(lines)
-    picture = NetworkPicture(drawn.key, None if other is None else other.key, form, content)
+    named: list[str] = []
+    if other is None:
+        shown = diagram(drawn, labels=decision_labels(drawn, _named(archive, drawn)))
+    else:
+        shown = difference_diagram(difference(drawn.canonical, other.canonical))
+        named = [str(change) for change in changes(outline(drawn), outline(other))]
+
+    texts_of = (str(line).rstrip() for line in drawing.text(shown))
+    content = drawing.svg(shown) if form == "svg" else "\n".join(texts_of)
+    second_key = None if other is None else other.key
+    picture = NetworkPicture(drawn.key, second_key, form, content, named)
     # Without the cut of long texts.
     size = len(compact(asdict(picture)).encode())
     if size > limits.MOST_BYTES:

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from archive.architecture.diagram import diagram
 from archive.architecture.graph import Architecture
 from archive.architecture.outline.numbers import numbers
 from archive.architecture.outline.outline import Outline, outline
+from archive.architecture.outline.summary import rows as rows_of_table
 from tests.support import examples
 from tests.support.networks.block_nets import language_net, mobile_net, residual_net
 from tests.support.networks.torch_nets import classifiers, folded, networks
@@ -72,6 +74,37 @@ def test_a_norm_behind_the_sum_is_part_of_the_block():
     drawn = outline(language_net(post=True))
     assert kinds(drawn) == [["transformer"] * 3]
     assert {block.properties["norm_place"] for block in drawn.blocks} == {"post"}
+
+
+def test_rows_name_equal_blocks_once():
+    listed = rows_of_table(outline(residual_net((2, 3))))
+    assert [(row.section, row.blocks, row.kind) for row in listed] == [
+        ("stem", "", "conv 7×7 /2 8 batch relu, max pool 3×3 /2"),
+        ("stage 1", "1-2", "2 × bottleneck"),
+        ("stage 2", "3-5", "3 × bottleneck"),
+        ("head", "", "mean, linear 10"),
+    ]
+    assert listed[2].details == "/2, 3×3, expansion 0.25, batch norm, relu, shortcut conv 1×1 /2"
+
+
+def test_a_picture_has_a_box_for_each_module_of_one_block_of_a_kind():
+    drawn = diagram(language_net(depth=3))
+    assert [box.label for box in drawn.nodes] == [
+        "input",
+        "embedding",
+        "layer norm",
+        "attention",
+        "add",
+        "layer norm",
+        "mlp",
+        "add",
+        "layer norm",
+        "linear",
+        "output",
+    ]
+    assert [frame.label for frame in drawn.frames] == ["stage 1, 16 channels", "3 × transformer"]
+    assert len(diagram(language_net(depth=3), fold=False).nodes) == 23
+    assert len(diagram(language_net(depth=3), layers=True).nodes) > 11
 
 
 def test_a_folded_network_has_the_outline_of_all_its_layers():

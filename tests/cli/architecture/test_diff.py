@@ -10,6 +10,7 @@ from archive.cli.architecture.diff import DifferenceDocument
 from archive.cli.main import archive as command
 from archive.errors import ArchiveError
 from tests.support.json_documents import faults
+from tests.support.networks.block_nets import language_net
 from tests.support.networks.nets import net
 
 FIRST = net("cnn", "conv3/16 max-pool fc/8 softmax")
@@ -53,3 +54,17 @@ def test_settings_belong_to_the_kernel(files):
     assert found["component"] == "otmann:0.25"
     with pytest.raises(ArchiveError, match="nu_str"):
         diff(*files, "--set", "nu_str=[0.25]")
+
+
+def test_the_difference_of_imported_models_is_told_in_blocks(tmp_path):
+    paths = []
+    for kv_heads in (4, 2):
+        path = tmp_path / f"{kv_heads}.json"
+        path.write_text(codec.to_json(language_net(kv_heads=kv_heads)))
+        paths.append(str(path))
+
+    assert diff(*paths).splitlines() == ["kv heads 4 -> 2 in blocks 1-3"]
+    assert diff(paths[0], paths[0]).splitlines() == ["the two are one network"]
+    assert "skip" in diff(*paths, "--layers")
+    change = {"name": "kv heads", "where": "blocks 1-3", "before": 4, "after": 2}
+    assert json.loads(diff(*paths, "--json"))["changes"] == [change]

@@ -150,13 +150,13 @@ async function networks(keys) {
     section("Difference", difference),
     section("Distances", distances),
     picker((await api("/api/studies")).studies, []));
-  showDifference(difference, both.map((each) => each.key)).catch((error) => failed(difference, error));
+  showDifference(difference, both.map((each) => each.key), both.every((each) => each.space === "torch")).catch((error) => failed(difference, error));
   // The first comparison of a server compiles kernels.
   showDistances(distances, both.map((each) => each.key)).catch((error) => failed(distances, error));
 }
 
-/** @param {Element} place @param {string[]} keys */
-async function showDifference(place, keys) {
+/** @param {Element} place @param {string[]} keys @param {boolean} named whether the networks have blocks */
+async function showDifference(place, keys, named) {
   const kernel = address.get("kernel") === "otmann" ? "otmann" : "edit";
   const query = new URLSearchParams([...keys.map((key) => ["network", key]), ["kernel", kernel]]);
   const found = await api(`/api/difference?${query}`);
@@ -170,7 +170,7 @@ async function showDifference(place, keys) {
   ], { sort: "cost", descending: true, empty: "the networks are equal" });
   table.show(found.parts.filter((/** @type {any} */ part) => part.cost > 0));
   const kernels = [["edit", "edit script"], ["otmann", "OTMANN's transport"]].map(([value, text]) => /** @type {[string, string]} */ ([value, text]));
-  fill(place, el("div.tools", {}, choice("by", kernels, kernel, (value) => { carry({ kernel: value }); showDifference(place, keys).catch((error) => failed(place, error)); }),
+  fill(place, named && el("ul", {}, found.changes.map((/** @type {string} */ line) => el("li", {}, line))), el("div.tools", {}, choice("by", kernels, kernel, (value) => { carry({ kernel: value }); showDifference(place, keys, named).catch((error) => failed(place, error)); }),
     el("span.quiet", {}, `${found.component}: ${number(found.distance)}, the sum of what costs something`)),
   el("div.cards", {}, drawing(`/differences.svg?${query}&`, "Both networks, with what is matched, changed, inserted and removed"), table.element));
 }

@@ -22,7 +22,7 @@ function show(found) {
         ["params", "flops", "mass"].map((name) => fact(word("quantities", name), found[name] === undefined ? null : number(found[name])))),
       noteOf({ network: found.key }, found.note ?? "", found.tags ?? []).element, actions(found)),
     section("Evaluations", evaluations(found)),
-    el("div.cards", {}, section("Picture", picture(found.key, found.text), el("details", {}, el("summary", {}, "As text"), el("pre", {}, found.text))), found.graph && section("Layers", layers(found.graph))),
+    el("div.cards", {}, section("Picture", picture(found.key, found.text), el("details", {}, el("summary", {}, "As text"), el("pre", {}, found.text))), found.space === "torch" && section("Blocks", blocks(found.outline)), found.graph && section("Layers", layers(found.graph))),
     el("div.cards", {}, section("Parents", relatives(found.parents)), section("Children", relatives(found.children))),
     nearest(found));
 }
@@ -128,6 +128,14 @@ function nearest(found) {
   }
   if (address.get("kernel")) load(/** @type {string} */ (address.get("kernel")));
   return section("Nearest networks", tools, place);
+}
+
+/** @param {any[]} outline */
+function blocks(outline) {
+  const table = new Table([{ name: "section" }, { name: "kind", title: "blocks" }, { name: "channels", numeric: true, cell: (row) => row.channels ?? "–" }, { name: "size" }, { name: "details", wide: true },
+    ...(outline.some((row) => row.source) ? [{ name: "source", wide: true }] : [])]);
+  table.show(outline);
+  return table.element;
 }
 
 /** @param {any} graph */
