@@ -82,8 +82,8 @@ def modules_diagram(
                 links[place[tail], place[number]] = Link(place[tail], place[number])
 
     framed = []
-    for label, numbers in frames:
-        framed.append(Frame(label, frozenset(place[number] for number in numbers)))
+    for label, inside in frames:
+        framed.append(Frame(label, frozenset(place[number] for number in inside)))
 
     nodes = tuple(_node(outline, outline.modules[number]) for number in drawn)
     return Diagram(nodes, tuple(links.values()), tuple(framed), title=title, heading=tuple(heading))
