@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from archive.database.statements import by_column
 from archive.errors import ProposalStateError, UnknownNameError
 from archive.queue import leases
-from archive.queue.leases import Change, Row
+from archive.queue.leases import ProposalChange, Row
 from archive.store.records import CANCELLED, State, is_cancelled
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def cancel(connection: Connection, ids: Sequence[str], reason: str | None = None
     """
     text = CANCELLED if not reason else f"{CANCELLED}: {reason[:REASON_LENGTH]}"
 
-    def change(row: Row) -> Change | None:
+    def change(row: Row) -> ProposalChange | None:
         return _cancel(row, text)
 
     return _change_all(connection, ids, change)
@@ -86,7 +86,7 @@ def retry(connection: Connection, ids: Sequence[str]) -> list[bool]:
 
 
 def _change_all(
-    connection: Connection, ids: Sequence[str], decide: Callable[[Row], Change | None]
+    connection: Connection, ids: Sequence[str], decide: Callable[[Row], ProposalChange | None]
 ) -> list[bool]:
     # By its token, a second run of the transaction knows the changes of the first, whose
     # acknowledgement was lost.
@@ -126,7 +126,7 @@ def _lock_proposals(tx: ManagedTransaction, ids: Sequence[str]) -> Mapping[str, 
     return {id_: {**row, **about[id_]} for id_, row in locked.items()}
 
 
-def _cancel(row: Row, reason: str) -> Change | None:
+def _cancel(row: Row, reason: str) -> ProposalChange | None:
     state = State(row["state"])
     if is_cancelled(state, row["reason"]):
         return None
@@ -148,10 +148,10 @@ def _cancel(row: Row, reason: str) -> Change | None:
         "cause": None,
         "log": None,
     }
-    return Change(row["id"], properties, claim_end=end if state is State.RUNNING else None)
+    return ProposalChange(row["id"], properties, claim_end=end if state is State.RUNNING else None)
 
 
-def _retry(row: Row) -> Change | None:
+def _retry(row: Row) -> ProposalChange | None:
     state = State(row["state"])
     if state is State.WAITING:
         return None
@@ -170,4 +170,4 @@ def _retry(row: Row) -> Change | None:
         "attempts": 0,
         "retried": [*(row["retried"] or ()), row["now"]],
     }
-    return Change(row["id"], {**properties, **leases.without_curve(row)})
+    return ProposalChange(row["id"], {**properties, **leases.without_curve(row)})

@@ -10,7 +10,7 @@ A proposal that is PRUNED at a rung may wait again (`archive.queue.successive_ha
 A transaction writes to a proposal before it tests the state, which locks the proposal. On Neo4j,
 where each read sees the latest commits, the write waits for other writers. On ArcadeDB a concurrent
 change becomes a conflict at commit, and the later transaction runs again. The new state of a locked
-proposal is a `Change`, decided here without the database; one statement writes any number of them.
+proposal is a `ProposalChange`, decided here without the database; one statement writes any number of them.
 Only the server's clock decides, never the caller's.
 
 An expired lease is first marked as suspected, and ends if it is still not renewed a third of its
@@ -95,7 +95,7 @@ class End:
 
 
 @dataclass(frozen=True)
-class Change:
+class ProposalChange:
     """A change of a locked proposal.
 
     Attributes:
@@ -122,7 +122,7 @@ def lock(tx: ManagedTransaction, ids: Iterable[str]) -> dict[str, Row]:
     return by_column(tx.run(LOCK, ids=sorted(set(ids))).data(), "id")
 
 
-def apply(tx: ManagedTransaction, changes: Sequence[Change]) -> None:
+def apply(tx: ManagedTransaction, changes: Sequence[ProposalChange]) -> None:
     """Write changes of locked proposals."""
     if not changes:
         return
@@ -146,13 +146,13 @@ def apply(tx: ManagedTransaction, changes: Sequence[Change]) -> None:
         tx.run(END_CLAIMS, rows=ends).consume()
 
 
-def after(row: Row, change: Change) -> Row:
+def after(row: Row, change: ProposalChange) -> Row:
     """Return the properties of a locked proposal after a change."""
     kept = {name for name in row["keys"] if change.properties.get(name, "") is not None}
     return {**row, **change.properties, "keys": [*kept, *(change.properties.keys() - kept)]}
 
 
-def renew(row: Row, token: str, milliseconds: int, curve: Curve | None = None) -> Change:
+def renew(row: Row, token: str, milliseconds: int, curve: Curve | None = None) -> ProposalChange:
     """Renew a lease, and store the curve so far.
 
     Raises:
@@ -160,21 +160,21 @@ def renew(row: Row, token: str, milliseconds: int, curve: Curve | None = None) -
     """
     _check_holder(row, token)
     properties = {} if curve is None else curve_properties(curve)
-    return Change(row["id"], {**properties, "lease": milliseconds}, lease=milliseconds)
+    return ProposalChange(row["id"], {**properties, "lease": milliseconds}, lease=milliseconds)
 
 
-def finish(row: Row, token: str, state: State) -> Change:
+def finish(row: Row, token: str, state: State) -> ProposalChange:
     """Return the change of a proposal that gets its result (`archive.queue.completion`).
 
     A worker that has lost its lease may deliver the result, too. The curve moves to the evaluation.
     """
-    return Change(
+    return ProposalChange(
         row["id"],
         {"state": state.value, "token": token, "reason": None, "cause": None, **without_curve(row)},
     )
 
 
-def fail(row: Row, token: str, end: End, limit: int, *, retry: bool) -> Change | None:
+def fail(row: Row, token: str, end: End, limit: int, *, retry: bool) -> ProposalChange | None:
     """Return the change of a proposal that its worker could not finish.
 
     None if the change is recorded already.
@@ -193,7 +193,7 @@ def fail(row: Row, token: str, end: End, limit: int, *, retry: bool) -> Change |
 
 def exhaust(
     row: Row, token: str, end: End, limit: int, memory: MemoryNeed, largest: int
-) -> Change | None:
+) -> ProposalChange | None:
     """Return the change of a proposal whose trial ran out of memory.
 
     None if the change is recorded already.
@@ -239,7 +239,7 @@ def exhaust(
     return replace(again, properties={**again.properties, **properties})
 
 
-def release(row: Row, token: str, refusal: End | None = None) -> Change | None:
+def release(row: Row, token: str, refusal: End | None = None) -> ProposalChange | None:
     """Return the change that puts a proposal back into the queue without an attempt.
 
     None if the proposal is there already.
@@ -265,7 +265,7 @@ def release(row: Row, token: str, refusal: End | None = None) -> Change | None:
     return replace(change, properties={**change.properties, "refused_by": refused})
 
 
-def expire(row: Row, limit: int) -> Change | None:
+def expire(row: Row, limit: int) -> ProposalChange | None:
     """Return the change that marks an expired lease, or ends a marked one.
 
     None if neither is due.
@@ -276,7 +276,7 @@ def expire(row: Row, limit: int) -> Change | None:
     grace = row["grace"]
     suspected = row["suspected"]
     if grace and (suspected is None or suspected < grace):
-        return Change(row["id"], suspect=True) if suspected is None else None
+        return ProposalChange(row["id"], suspect=True) if suspected is None else None
 
     reason = f"its lease expired without a report from worker {row['worker']}"
     return _lose(row, limit, End("lost", reason, Cause.LEASE_EXPIRED))
@@ -295,7 +295,7 @@ def without_curve(row: Row) -> dict[str, None]:
     return dict.fromkeys(name for name in row["keys"] if name.startswith(CURVE))
 
 
-def _lose(row: Row, limit: int, end: End) -> Change:
+def _lose(row: Row, limit: int, end: End) -> ProposalChange:
     """Return the change that takes a proposal from its worker.
 
     The new state is WAITING, or FAILED once `limit` attempts are lost.
@@ -309,12 +309,12 @@ def _lose(row: Row, limit: int, end: End) -> Change:
     return replace(change, properties={**change.properties, "reason": reason})
 
 
-def _leave(row: Row, attempts: int, state: State, end: End) -> Change:
+def _leave(row: Row, attempts: int, state: State, end: End) -> ProposalChange:
     """Return the change that takes a proposal from its worker."""
     # The curve of a failed trial stays for diagnosis; a new attempt starts a new curve.
     cleared = without_curve(row) if state is State.WAITING else {}
     cause = None if end.cause is None else end.cause.value
-    return Change(
+    return ProposalChange(
         row["id"],
         {
             "attempts": attempts,

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archive.database.statements import lock as lock_nodes
 from archive.queue import leases
-from archive.queue.leases import Change
+from archive.queue.leases import ProposalChange
 from archive.queue.successive_halving import RungResult, RungStanding, RungStudy, rank
 from archive.rungs import Rungs
 from archive.store.properties import from_json, proposal_id, study_of
@@ -173,7 +173,7 @@ def _wait(tx: ManagedTransaction, ids: Sequence[str]) -> None:
     changes = []
     for id_, row in sorted(leases.lock(tx, ids).items()):
         further = {"rung": row["rung"] + 1, "priority": row["priority"] + 1, "attempts": 0}
-        changes.append(Change(id_, {"state": State.WAITING.value, **further}))
+        changes.append(ProposalChange(id_, {"state": State.WAITING.value, **further}))
 
     leases.apply(tx, changes)
     tx.run(PROMOTED, ids=ids).consume()

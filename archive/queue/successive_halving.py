@@ -37,7 +37,7 @@ from functools import partial
 from typing import Any
 
 from archive.constraints import violation
-from archive.queue.leases import Change
+from archive.queue.leases import ProposalChange
 from archive.rungs import Rungs
 from archive.store.properties import number_of
 from archive.store.records import Constraint, Result, State
@@ -138,7 +138,7 @@ class RungResult:
     before: tuple[float, ...]
     constrained: tuple[float, ...] = ()
 
-    def change(self, change: Change, study: RungStudy | None) -> Change:
+    def change(self, change: ProposalChange, study: RungStudy | None) -> ProposalChange:
         """Add the rung to a change of the proposal; `study` is None for a study without rungs."""
         if study is None or self.rung is None:
             return change

@@ -22,7 +22,7 @@ from archive.errors import ArchiveError, LeaseLostError
 from archive.queue import leases, lookups, promotions, workers
 from archive.queue.causes import Cause, MemoryNeed
 from archive.queue.completion import ProposalResult, complete, complete_held
-from archive.queue.leases import Change, End, Row, milliseconds
+from archive.queue.leases import End, ProposalChange, Row, milliseconds
 from archive.queue.successive_halving import RungResult
 from archive.store import properties
 from archive.store.properties import curve_properties, result_properties, study_of
@@ -211,7 +211,7 @@ def settle(tx: ManagedTransaction, notices: Sequence[Notice], limit: int) -> lis
     rows = leases.lock(tx, map(attrgetter("id"), notices))
     largest = workers.largest_memory(tx) if out_of_memory else 0
     answers: list[Answer] = []
-    changes: list[Change] = []
+    changes: list[ProposalChange] = []
     ended: list[RungResult] = []
     results: list[ProposalResult] = []
     for notice in notices:
@@ -297,7 +297,7 @@ def _state(notice: Completion) -> State:
 
 def _decide(
     row: Row | None, notice: Notice, limit: int, largest: int
-) -> tuple[Answer, Change | None]:
+) -> tuple[Answer, ProposalChange | None]:
     """Return the answer to a notice, and the change of the locked proposal.
 
     None for the change if nothing is left to change.
@@ -313,7 +313,7 @@ def _decide(
     return (row["token"] == notice.token if change is None else True), change
 
 
-def _change(row: Row, notice: Notice, limit: int, largest: int) -> Change | None:
+def _change(row: Row, notice: Notice, limit: int, largest: int) -> ProposalChange | None:
     """Return what a notice changes; None where nothing is left to change."""
     match notice:
         case Report():

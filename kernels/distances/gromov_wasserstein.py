@@ -64,7 +64,7 @@ class GromovWassersteinWarning(RuntimeWarning):
 
 
 @dataclass(frozen=True, eq=False)
-class Wiring:
+class WiredNetwork:
     """Hops and labels of one network, in canonical order.
 
     Attributes:
@@ -82,7 +82,7 @@ class Wiring:
     labels: tuple[str, ...]
 
 
-class GromovWasserstein(PairDistance[Wiring]):
+class GromovWasserstein(PairDistance[WiredNetwork]):
     """Distortion of the hops between layers under the best coupling of two networks' layers.
 
     The exact minimum would be a pseudo-metric of networks: for alpha = 1 independent of operations,
@@ -132,7 +132,7 @@ class GromovWasserstein(PairDistance[Wiring]):
         """Return 1: there is no normalised form."""
         return 1
 
-    def prepare(self, architecture: Architecture) -> Wiring:
+    def prepare(self, architecture: Architecture) -> WiredNetwork:
         """Count hops, in an order of the layers that depends on hops and labels alone."""
         n = len(architecture.layers)
         if n > self.max_layers:
@@ -149,9 +149,9 @@ class GromovWasserstein(PairDistance[Wiring]):
         hops = np.ascontiguousarray(_hops(architecture)[np.ix_(order, order)])
         labels = tuple(take(kinds, order))
         shape = hashlib.blake2b(repr(labels).encode() + hops.tobytes(), digest_size=16).hexdigest()
-        return Wiring(architecture.key, architecture.space, shape, hops, labels)
+        return WiredNetwork(architecture.key, architecture.space, shape, hops, labels)
 
-    def pairs(self, networks: Sequence[Wiring], pairs: Integers) -> Floats:
+    def pairs(self, networks: Sequence[WiredNetwork], pairs: Integers) -> Floats:
         """Solve each pair of distinct wirings once, the smaller shape first."""
         check_one_space(networks)
         distances = np.zeros((1, len(pairs)))
@@ -164,7 +164,7 @@ class GromovWasserstein(PairDistance[Wiring]):
 
         return distances
 
-    def _recall(self, first: Wiring, second: Wiring) -> float:
+    def _recall(self, first: WiredNetwork, second: WiredNetwork) -> float:
         pair = (first.shape, second.shape)
         distance = self._known.get(pair)
         if distance is None:
@@ -178,7 +178,9 @@ class GromovWasserstein(PairDistance[Wiring]):
         return distance
 
 
-def gromov_wasserstein(first: Wiring, second: Wiring, alpha: float = 1.0, starts: int = 8) -> float:
+def gromov_wasserstein(
+    first: WiredNetwork, second: WiredNetwork, alpha: float = 1.0, starts: int = 8
+) -> float:
     """Return the distance of one pair, from the best of several starts.
 
     Args:
