@@ -153,6 +153,7 @@ _COMMANDS: dict[str, tuple[type | str, ...]] = {
     "observers": ("archive.cli.training_catalogues:ObserverList",),
     "kernels": ("archive.cli.catalogues:KernelList",),
     "dump": ("archive.cli.exchange.dump:DumpDocument",),
+    "publish": ("archive.cli.exchange.dump:PublishDocument",),
     "load": ("archive.cli.exchange.dump:LoadDocument",),
     "import table": ("archive.cli.exchange.imports:ImportDocument",),
     "table list": ("archive.cli.exchange.tables:BuiltInTables",),

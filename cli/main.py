@@ -105,6 +105,11 @@ COMMANDS = {
         "dump",
         "Write the archive, or some studies, to one file.",
     ),
+    "publish": (
+        "archive.cli.exchange.dump",
+        "publish",
+        "Write results to a file to pass on, without hosts, paths and notes.",
+    ),
     "load": ("archive.cli.exchange.dump", "load", "Merge a dumped file into the archive."),
     "import": (
         "archive.cli.exchange.imports",

@@ -24,6 +24,7 @@ from archive.errors import ArchiveError, UsageError, first_line
 from archive.exchange import export_queries as reading
 from archive.exchange.apply import identity
 from archive.exchange.file_format import DumpWriter
+from archive.exchange.publication import Publication
 from archive.exchange.record_schema import Record, check, references
 from archive.server import embedded
 from archive.server.dump_schedule import dumps
@@ -50,6 +51,7 @@ def dump(
     distances: bool = True,
     force: bool = False,
     left_out: list[str] | None = None,
+    publication: Publication | None = None,
 ) -> dict[str, int]:
     """Write an archive, or some of its studies, to one file.
 
@@ -63,6 +65,7 @@ def dump(
         force: Whether to replace an existing file.
         left_out: List that receives a sentence for each record that cannot be dumped and is left
             out, with all that refers to it; None: such a record is an error.
+        publication: What is published of each record; None for a whole copy.
 
     Returns:
         Number of written records of each kind.
@@ -75,13 +78,13 @@ def dump(
     names = reading.choose_studies(reading.asking(connection), studies)
     requested = None if studies is None else sorted(set(studies))
     with DumpWriter(path, schema.version(connection), requested, force=force) as file:
-        writing = _Writing(connection, file, left_out)
+        writing = _Writing(connection, file, left_out, publication)
         writing.studies(names)
         for name in names:
             if name not in writing.without_study:
                 writing.proposals(name)
 
-        if studies is None:
+        if studies is None and (publication is None or publication.imported):
             writing.the_rest()
 
         writing.relations(distances=distances)
@@ -93,8 +96,13 @@ class _Writing:
     """Writer of each record once, after all records that it refers to."""
 
     def __init__(
-        self, connection: Connection, file: DumpWriter, left_out: list[str] | None
+        self,
+        connection: Connection,
+        file: DumpWriter,
+        left_out: list[str] | None,
+        publication: Publication | None,
     ) -> None:
+        self.publication = publication
         self.ask = reading.asking(connection)
         self.file = file
         self.left_out = left_out
@@ -180,7 +188,10 @@ class _Writing:
                 f"{error}; --skip-damaged leaves it out"
             ) from None
 
-        self.file.write(kind, record)
+        if self.publication is None:
+            self.file.write(kind, record)
+        elif (published := self.publication.select(kind, record)) is not None:
+            self.file.write(kind, published)
 
     def _leave_out(self, kind: str, name: str, record: Record | None, error: Exception) -> None:
         assert self.left_out is not None

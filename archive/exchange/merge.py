@@ -5,6 +5,7 @@ exchange dumps in any order agree in the end. Measured values are never replaced
 contradict each other (a study continued in two copies, two results with one id), merging is
 refused; the remedy is another name for the study.
 
+    evaluation            the longer text of the environment, which a published file has in part
     agent, evaluation     the earlier time of creation; of a training that paused and continued, the longer one
     task                  nothing to merge: one direction
     study                 the larger budget; of spaces that have grown, the join (`archive.parameters.growth`)
@@ -121,7 +122,8 @@ def _evaluation(stored: Record, loaded: Record) -> Record:
     if _length(ours) != _length(theirs):
         return max(stored, loaded, key=lambda record: _length(record["properties"]))
 
-    for name in sorted(ours.keys() & theirs.keys() - {"created"}):
+    # Publication cuts folders and names of hosts out of the environment.
+    for name in sorted(ours.keys() & theirs.keys() - {"created", "environment"}):
         if text_of(_without_deletion(name, ours[name])) != text_of(
             _without_deletion(name, theirs[name])
         ):
@@ -131,10 +133,13 @@ def _evaluation(stored: Record, loaded: Record) -> Record:
             )
 
     saved = [study["weights"] for study in (stored, loaded) if study["weights"]]
+    environments = [state["environment"] for state in (ours, theirs) if "environment" in state]
+    whole = max(environments, key=lambda text: (len(text), text), default=None)
     return {
         **loaded,
         "properties": {
             **_larger(ours, theirs),
+            **({} if whole is None else {"environment": whole}),
             "created": _earlier([ours.get("created"), theirs.get("created")]),
         },
         "weights": max(saved, key=text_of, default=None),

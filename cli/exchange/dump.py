@@ -1,4 +1,4 @@
-"""`archive dump` and `archive load`: studies as one file or through a pipe."""
+"""`archive dump`, `publish` and `load`: studies as one file, through a pipe or from the web."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from archive.cli.names import STUDY
 from archive.cli.parameters import settings_of
 from archive.cli.render import json_option, open_archive, print_json, print_message, print_table
 from archive.errors import DamagedError, UsageError
+from archive.exchange.download import check_digest, digest, download, is_address
+from archive.exchange.publication import PRIVATE, Publication
 from archive.settings import load as load_settings
 
 STREAM = Path("-")
@@ -41,13 +43,29 @@ class DumpDocument:
 
 
 @dataclass(frozen=True)
+class PublishDocument(DumpDocument):
+    """A file to pass on that was written.
+
+    Attributes:
+        file: The file.
+        bytes: Its size.
+        records: Number of records of each kind.
+        left_out: What `--skip-damaged` left out, a sentence each.
+        sha256: SHA-256 of the file, for `archive load --sha256`.
+    """
+
+    sha256: str
+
+
+@dataclass(frozen=True)
 class LoadDocument:
     """A file that was read.
 
     Attributes:
-        file: The file.
+        file: The file, or its address.
         release: The release that wrote it.
         sha256: Checksum of its contents.
+        file_sha256: SHA-256 of the file itself.
         records: Number of records of each kind.
         stored: Number of records that were new or changed something; null with --check.
     """
@@ -55,6 +73,7 @@ class LoadDocument:
     file: str
     release: str
     sha256: str
+    file_sha256: str
     records: Mapping[str, int]
     stored: Mapping[str, int] | None
 
@@ -125,6 +144,76 @@ def dump(
         sys.stdout.buffer.flush()
 
 
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--study",
+    "studies",
+    type=STUDY,
+    multiple=True,
+    show_default="all studies",
+    help="Publish this study. May be repeated.",
+)
+@click.option(
+    "--imported", is_flag=True, help="Publish imported results as well, with their sources."
+)
+@click.option(
+    "--with",
+    "contents",
+    type=click.Choice(PRIVATE),
+    multiple=True,
+    help="Publish what is otherwise left out. May be repeated.",
+)
+@click.option("--source", metavar="TEXT", help="Where your results come from, such as a paper.")
+@click.option("--license", metavar="NAME", help="Licence of your results, such as CC-BY-4.0.")
+@click.option(
+    "--without-distances", is_flag=True, help="Leave out stored distances, which can be recomputed."
+)
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@json_option
+@click.pass_context
+def publish(
+    ctx: click.Context,
+    file: Path,
+    studies: tuple[str, ...],
+    imported: bool,
+    contents: tuple[str, ...],
+    source: str | None,
+    license: str | None,
+    without_distances: bool,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Write your results to a file to pass on, without hosts, paths and notes.
+
+    Left out are workers with their machines and attempts (`--with hosts`), addresses of weights
+    (`--with paths`), and notes, tags, motivations, reasons of failures and logs (`--with notes`).
+    Folders of paths, and names of machines and of the user, are cut out of all other texts. Others
+    read the file with `archive load`.
+    """
+    if imported and studies:
+        raise UsageError("--imported publishes results without a study: leave --study out")
+
+    publication = Publication(contents, imported=imported, source=source, license=license)
+    counts, left_out = _dump(
+        ctx,
+        file,
+        skip_damaged=False,
+        force=force,
+        studies=list(studies) or None,
+        distances=not without_distances,
+        publication=publication,
+    )
+    size = file.stat().st_size
+    sha256 = digest(file)
+    if as_json:
+        print_json(PublishDocument(str(file), size, counts, left_out, sha256))
+        return
+
+    print_table(("record", "written"), sorted(counts.items()))
+    print_message(f"{file}: {size:,} bytes, SHA-256 {sha256}")
+
+
 def _dump(
     ctx: click.Context, file: Path, skip_damaged: bool, *, force: bool, **options: Any
 ) -> tuple[dict[str, int], list[str]]:
@@ -150,7 +239,7 @@ def _dump(
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path), default=STREAM)
+@click.argument("file", metavar="[FILE|URL]", default=str(STREAM))
 @click.option(
     "--rename",
     "renames",
@@ -159,43 +248,59 @@ def _dump(
     help="Load the study OLD as NEW. May be repeated.",
 )
 @click.option("--check", is_flag=True, help="Verify the file and show its contents; load nothing.")
+@click.option("--sha256", metavar="HEX", help="SHA-256 that the file must have.")
 @json_option
 @click.pass_context
 def load(
-    ctx: click.Context, file: Path, renames: tuple[str, ...], check: bool, as_json: bool
+    ctx: click.Context,
+    file: str,
+    renames: tuple[str, ...],
+    check: bool,
+    sha256: str | None,
+    as_json: bool,
 ) -> None:
-    """Merge a file of `archive dump` into the archive; without FILE, from stdin.
+    """Merge a file of `archive dump` or `archive publish` into the archive.
+
+    The file is a path, an https address, or without either stdin.
 
     The whole file is verified before anything is stored. Loading a file twice, or several files in
     any order, gives the same archive. A study that has continued in two copies is refused; --rename
     loads it under another name.
     """
     names = dict(map(_renaming, renames))
-    if file != STREAM and not _is_pipe(file):
-        _load(ctx, file, names, check, as_json)
+    path = Path(file)
+    if not is_address(file) and path != STREAM and not _is_pipe(path):
+        _load(ctx, path, names, check, as_json, sha256, file)
         return
 
-    if file == STREAM and sys.stdin.isatty():
+    if path == STREAM and sys.stdin.isatty():
         raise UsageError(
             "without a FILE, stdin is the dump: "
             "name a FILE, or pipe it: archive dump | archive load"
         )
 
     # The dump is read twice: it is verified as a whole first.
-    name = "stdin" if file == STREAM else str(file)
-    with _temporary(Path(name).name) as whole:
-        with (
-            whole.open("wb") as content,
-            nullcontext(sys.stdin.buffer) if file == STREAM else file.open("rb") as pipe,
-        ):
-            shutil.copyfileobj(pipe, content)
+    name = "stdin" if path == STREAM else file
+    with _temporary(Path(name).name or "dump") as whole:
+        if is_address(file):
+            download(file, whole)
+        else:
+            _copy_stream(path, whole)
 
         if not whole.stat().st_size:
             raise UsageError(
                 f"there is no dump on {name}: the command before the pipe has written nothing"
             )
 
-        _load(ctx, whole, names, check, as_json, shown=str(file))
+        _load(ctx, whole, names, check, as_json, sha256, file)
+
+
+def _copy_stream(source: Path, whole: Path) -> None:
+    with (
+        whole.open("wb") as content,
+        nullcontext(sys.stdin.buffer) if source == STREAM else source.open("rb") as pipe,
+    ):
+        shutil.copyfileobj(pipe, content)
 
 
 def _load(
@@ -204,10 +309,14 @@ def _load(
     names: Mapping[str, str],
     check: bool,
     as_json: bool,
-    shown: str | None = None,
+    sha256: str | None,
+    shown: str,
 ) -> None:
     from archive.exchange.load import load as read
     from archive.exchange.load import verify
+
+    if sha256 is not None:
+        check_digest(file, sha256, shown)
 
     changed: Mapping[str, int] = {}
     if check:
@@ -218,9 +327,10 @@ def _load(
 
     if as_json:
         document = LoadDocument(
-            file=shown or str(file),
+            file=shown,
             release=contents.header.release,
             sha256=contents.sha256,
+            file_sha256=digest(file),
             records=contents.counts,
             stored=None if check else changed,
         )
@@ -233,6 +343,9 @@ def _load(
             rows.append((kind, count, changed.get(kind, 0)))
 
         print_table(("record", "in the file", "new or changed"), rows)
+
+    if not as_json and is_address(shown):
+        print_message(f"{shown}: {file.stat().st_size:,} bytes, SHA-256 {digest(file)}")
 
 
 def _is_pipe(file: Path) -> bool:

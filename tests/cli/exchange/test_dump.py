@@ -63,6 +63,20 @@ def test_an_archive_goes_into_a_file_and_comes_back(archive, connection, types):
     assert "distances" not in out
 
 
+def test_results_are_published_and_loaded_by_their_digest(archive, connection, types):
+    fill(archive)
+    code, out, _ = types("publish", "mine.gz", "--study", "one", "--license", "CC0-1.0", "--json")
+    document = json.loads(out)
+    assert (code, "worker" in document["records"]) == (0, False)
+    wipe(connection)
+    code, _, err = types("load", "mine.gz", "--sha256", "0" * 64)
+    assert (code, archive.studies.names()) == (2, [])
+    assert "mine.gz has the SHA-256" in err
+    code, out, _ = types("load", "mine.gz", "--sha256", document["sha256"], "--json")
+    assert (code, json.loads(out)["file_sha256"]) == (0, document["sha256"])
+    assert archive.studies.names() == ["one"]
+
+
 def test_an_archive_goes_through_a_pipe(archive, connection, types, monkeypatch):
     class Stream(io.TextIOWrapper):
         def __init__(self, content=b""):
@@ -121,6 +135,8 @@ def test_a_dump_comes_through_a_named_pipe(archive, connection, types, tmp_path,
         (("dump", "there.gz"), "there.gz exists"),
         (("dump", "new.gz", "--study", "nine"), "unknown study 'nine'"),
         (("load", "none.gz"), "cannot read none.gz"),
+        (("load", "http://example.org/a.gz"), "loaded over https"),
+        (("publish", "new.gz", "--imported", "--study", "a"), "leave --study out"),
         (("load", "there.gz"), "no valid gzip file"),
         (("load", "there.gz", "--rename", "a"), "OLD=NEW, got 'a'"),
         (("load", "there.gz", "--check", "--rename", "a=-b"), "a new study needs a name"),
