@@ -92,6 +92,16 @@ WITH substring(a.key, 0, 2) AS part, collect([a.key, a.code]) AS rows
 RETURN rows
 """
 
+# Results that were imported with their source: the networks are published.
+PUBLISHED_ACCURACY = """
+MATCH (e:Evaluation)
+WHERE e.source IS NOT NULL AND e.metric_top1 IS NOT NULL
+MATCH (e)-[:OF]->(a:Architecture)
+MATCH (e)-[:ON]->(t:Task)
+WHERE a.space = $space
+RETURN t.name AS task, collect([a.key, e.metric_top1]) AS results
+"""
+
 SPACES = "MATCH (a:Architecture) RETURN DISTINCT a.space AS space ORDER BY space"
 
 KEY_OF_NETWORK = "MATCH (a:Architecture {key: $key}) RETURN a.key"

@@ -15,6 +15,7 @@ from archive.dashboard.wire import dumps
 from archive.errors import UsageError
 from archive.plots.data import network_map
 from archive.spaces import stored_spaces
+from archive.store.evaluations import Evaluations
 from archive.store.records import Objective, Result, State
 from archive.trainer.tasks import known_costs, registry
 from tests.support import wait_until
@@ -546,6 +547,16 @@ def test_the_map_places_every_network_and_marks_those_of_a_study(archive, client
     archive.architectures.add(cells(10))
     assert columns(client.get("/api/map?space=nasbench201"))[0]["rows"] == 10
     assert client.get("/api/map?space=cnn").status_code == 404
+    published = []
+    for number, (network, value) in enumerate([(0, 70.0), (0, 80.0), (1, 60.0)]):
+        result = Result(value, {"top1": value}, provenance={"source": "timm 1.0"})
+        published.append((f"timm/{number}", cells(2)[network].key, result))
+
+    Evaluations(archive.connection, archive.architectures).add("imagenet-1k", "a", published)
+    head, found = columns(client.get("/api/map?space=nasbench201"))
+    values = found["value"]
+    assert head["objective"] == "imagenet-1k"
+    assert sorted(values[~np.isnan(values)]) == [60.0, 80.0]
 
 
 def test_a_map_by_a_slow_kernel_tells_its_progress_and_ends_by_itself(archive, served, monkeypatch):

@@ -26,7 +26,13 @@ from archive import kernels
 from archive.dashboard.endpoints.inputs import archive_of, choice, options_of
 from archive.dashboard.wire import binary_response, json_response, table
 from archive.errors import ArchiveError, UsageError
-from archive.plots.data.network_map import PROFILE, NetworkMap, network_map, with_paths
+from archive.plots.data.network_map import (
+    PROFILE,
+    NetworkMap,
+    network_map,
+    published_accuracy,
+    with_paths,
+)
 from archive.queries.networks import SIZE_OF_SPACE, SIZES_OF_SPACES
 from archive.queries.studies import SPACES_OF_STUDIES
 from archive.store.studies import studies
@@ -79,7 +85,7 @@ def _map(request: Request) -> Response:
     """Return the places of the networks of a space, with the best value of each in some studies.
 
     `study` is the number of the first study that has evaluated a network, from 1; 0 for none. A key
-    is four numbers of 32 bits.
+    is four numbers of 32 bits. Without a study, the values are published accuracies, if any.
     """
     archive = archive_of(request)
     names = request.query_params.getlist("study")
@@ -105,12 +111,17 @@ def _map(request: Request) -> Response:
         owner[path.at] = number
         better.at(values, path.at, path.value)
 
+    objective = drawn.objective
+    if not names:
+        objective, accuracy = published_accuracy(archive, drawn.space)
+        values[:] = [accuracy.get(key, np.nan) for key in drawn.architecture]
+
     keys = np.array([_words(key) for key in drawn.architecture], np.uint32).reshape(count, 4)
     head = {
         "space": drawn.space,
         "distance": drawn.distance,
         "kept": drawn.kept,
-        "objective": drawn.objective,
+        "objective": objective,
         "direction": drawn.direction,
         "paths": [
             {"study": path.study, "incumbents": path.incumbents.tolist()} for path in drawn.paths

@@ -37,7 +37,7 @@ from archive.architecture import compact
 from archive.errors import NumericalError, UnknownNameError, UsageError
 from archive.plots.data.progress import BestSoFar, progress
 from archive.plots.data.results import Floats, Integers, RecordedResults, pick, read, study_names
-from archive.queries.networks import CODES_BY_KEY, SPACES
+from archive.queries.networks import CODES_BY_KEY, PUBLISHED_ACCURACY, SPACES
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -176,6 +176,28 @@ def network_map(
     return of_codes(
         name, codes, results, distance=distance, landmarks=landmarks, report=report, **settings
     )
+
+
+def published_accuracy(archive: Archive, space: str) -> tuple[str, dict[str, float]]:
+    """Return the task with the most published results, and each network's best top-1 accuracy on it.
+
+    Args:
+        archive: The archive.
+        space: Name of the networks' space.
+
+    Returns:
+        Name of the task, and accuracy by key, in per cent; empty where no result is published.
+    """
+    rows = archive.connection.read(lambda tx: tx.run(PUBLISHED_ACCURACY, space=space).data())
+    if not rows:
+        return "", {}
+
+    most = max(rows, key=lambda row: (len(row["results"]), row["task"]))
+    best: dict[str, float] = {}
+    for key, value in most["results"]:
+        best[key] = max(value, best.get(key, value))
+
+    return most["task"], best
 
 
 def with_paths(archive: Archive, places: NetworkMap, studies: Sequence[str]) -> NetworkMap:

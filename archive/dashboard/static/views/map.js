@@ -30,7 +30,8 @@ function describe(at) {
 
 function show() {
   const { head, columns } = map;
-  const by = address.get("colour") ?? "study";
+  const published = !head.paths.length && head.objective;
+  const by = address.get("colour") ?? (published ? "value" : "study");
   const values = columns.value;
   const [low, high] = extent(values);
   const kind = new Uint8Array(head.rows);
@@ -41,7 +42,7 @@ function show() {
   const palette = ["--none", ...(by === "study" ? COLOURS.slice(0, MOST) : LEVELS)];
   plot.show({ x: columns.x, y: columns.y, kind, shown: new Uint8Array(head.rows).fill(1), xTitle: "", yTitle: "", bare: true, palette,
     lines: head.paths.map((/** @type {any} */ path, /** @type {number} */ at) => ({ points: path.incumbents, kind: by === "study" ? COLOURS[at % MOST] : "--ink", step: false })) });
-  fill(note, `${head.rows} networks of ${head.space}; the two axes have ${Math.round(100 * head.kept)} % of the variance of the distances by ${plainWord("distances", head.distance)}. ${head.paths.length ? "A line leads from best to best of a search." : "Choose a search below to see its path."}`);
+  fill(note, `${head.rows} networks of ${head.space}; the two axes have ${Math.round(100 * head.kept)} % of the variance of the distances by ${plainWord("distances", head.distance)}. ${head.paths.length ? "A line leads from best to best of a search." : published ? `The colour is the best published top-1 accuracy on ${head.objective}.` : "Choose a search below to see its path."}`);
   fill(legend, by === "study" ? head.paths.map((/** @type {any} */ path, /** @type {number} */ at) => el("span", {}, el(`i.swatch-${at % MOST}`), path.study))
     : [[0, low], [3, (low + high) / 2], [6, high]].map(([level, value]) => el("span", {}, el(`i.swatch-v${level}`), number(value))), (by === "value" || head.paths.length > 0) && el("span", {}, el("i.swatch-none"), "not evaluated there"));
 }
