@@ -46,6 +46,12 @@ _LARGE = frozenset(["content"])
 
 # Measured: larger batches are not faster, and hold locks and memory for longer.
 BATCH = 250
+BATCH_LAYERS = 10_000
+"""Most layers of a transaction of several networks.
+
+A transaction is in the heap of the embedded server until it is committed: 150,000 layers need more
+than its 512 MiB.
+"""
 READ_BATCH = 5000
 CONVERTED = 20
 # Maximum number of cached architectures, about 1.5 kB each: a large history is read once, not for
@@ -157,8 +163,7 @@ class Architectures:
             Number of networks in the call, isomorphic ones counted once.
         """
         by_key = {architecture.key: architecture for architecture in architectures}
-        for keys in batched(sorted(by_key), BATCH):
-            part = [by_key[key] for key in keys]
+        for part in _parts(by_key[key] for key in sorted(by_key)):
             self._connection.write(partial(store, architectures=part), alone=True)
 
         return len(by_key)
@@ -310,6 +315,23 @@ class Architectures:
             self._cached.update(read)
             while len(self._cached) > CACHED:
                 self._cached.popitem(last=False)
+
+
+def _parts(architectures: Iterable[Architecture]) -> Iterator[list[Architecture]]:
+    """Cut architectures into lists for one transaction each, of limited number and layers."""
+    part: list[Architecture] = []
+    layers = 0
+    for architecture in architectures:
+        if part and (len(part) == BATCH or layers + len(architecture.layers) > BATCH_LAYERS):
+            yield part
+            part = []
+            layers = 0
+
+        part.append(architecture)
+        layers += len(architecture.layers)
+
+    if part:
+        yield part
 
 
 def batched(items: Iterable[Item], size: int) -> Iterator[list[Item]]:

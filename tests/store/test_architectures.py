@@ -108,8 +108,9 @@ def test_a_broken_transaction_leaves_nothing(connection):
     assert graph_sizes(connection) == (0, 0, 0)
 
 
-def test_more_than_one_batch(archive, connection, monkeypatch):
-    monkeypatch.setattr(store, "BATCH", 3)
+@pytest.mark.parametrize(("limit", "most"), [("BATCH", 3), ("BATCH_LAYERS", 20)])
+def test_more_than_one_batch(archive, connection, monkeypatch, limit, most):
+    monkeypatch.setattr(store, limit, most)
     assert archive.architectures.add(cells(10)) == 10
     assert len(Architectures(connection).get_many(cell.key for cell in cells(10))) == 10
 
