@@ -86,7 +86,9 @@ CONTENTS: Mapping[str, Mapping[str, Content]] = {
         notes="note tags",
         internal="revision",
     ),
-    "Layer": _contents(result="index op units stride"),
+    "Layer": _contents(result="index op units stride module", internal="block"),
+    # All properties of a block follow from its layers.
+    "Block": _contents(internal="*"),
     "Weights": _contents(paths="uri sha256 bytes", internal="used revision"),
     "SchemaMigration": _contents(internal="version name applied"),
     "FEEDS": _contents(result="arguments"),

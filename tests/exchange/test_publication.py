@@ -28,7 +28,11 @@ def test_every_property_of_the_data_model_is_classified():
         if entry["properties"]:
             declared[label] = set(entry["properties"])
 
-    assert {label: set(contents) for label, contents in CONTENTS.items()} == declared
+    classified = {label: set(contents) for label, contents in CONTENTS.items()}
+    # A block follows from the layers as a whole.
+    assert classified.pop("Block") == {"*"}
+    assert declared.pop("Block")
+    assert classified == declared
 
 
 def published(archive, path, *contents, **options):
