@@ -91,12 +91,18 @@ def _build_torchvision(name: str) -> tuple[nn.Module, Sequence[int]]:
         raise UnknownNameError("network of torchvision", name, models.list_models())
 
     with without_weights():
-        model = models.get_model(name, weights=None)
+        model = models.get_model(name, weights=None, **_SETTINGS.get(name, {}))
 
     weights = models.get_model_weights(name).DEFAULT
     side = getattr(weights.transforms(), "crop_size", [224])[0]
     return model, (3, side, side)
 
+
+_SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    "googlenet": {"transform_input": True, "aux_logits": False, "init_weights": False},
+    "inception_v3": {"transform_input": True, "init_weights": False},
+}
+"""Arguments of torchvision's models with which their published weights are loaded."""
 
 _BUILDERS: Mapping[str, Callable[[str], tuple[nn.Module, Sequence[int]]]] = {
     "timm": _build_timm,

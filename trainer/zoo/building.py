@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
-from typing import Any
 
 from archive.architecture.graph import Architecture
-from archive.errors import ArchiveError
 
 PACKAGES: Mapping[str, Callable[[], str]] = {
     name: partial(version, name) for name in ("timm", "torchvision")
@@ -34,31 +32,21 @@ class ZooNetwork:
     family: str
 
 
-def convert(make: Callable[[], Any], size: Sequence[int]) -> ZooNetwork:
-    """Return the network of a model, without memory for its weights where that is possible.
+def build_network(package: str, reference: str) -> ZooNetwork:
+    """Return a model of a package as an architecture.
 
     Args:
-        make: Function that makes the model; called on the device `meta`, then on the CPU where
-            the model cannot be made or imported without numbers.
-        size: Shape of an input without the batch.
+        package: Name of the package.
+        reference: Name of the model; the recipe in it decides the classes and the input's size.
 
     Raises:
-        UsageError: The model cannot be imported. Errors of its code pass.
+        UsageError: It cannot be imported.
     """
-    import torch
+    # Only the processes that build networks load torch.
+    from archive.trainer.intake.packages import import_network
 
-    from archive.architecture.aten.wiring import Input
-    from archive.trainer.intake.models import import_model
-
-    inputs = [Input(tuple(size))]
-    try:
-        with torch.device("meta"):
-            model = make()
-
-        imported = import_model(model, inputs)
-    except (RuntimeError, NotImplementedError, TypeError, ArchiveError):
-        model = make()
-        imported = import_model(model, inputs)
-
-    family = type(model).__module__.rpartition(".")[2]
-    return ZooNetwork(imported.architecture.canonical, imported.params, imported.flops, family)
+    network = import_network(package, reference)
+    imported = network.imported
+    return ZooNetwork(
+        imported.architecture.canonical, imported.params, imported.flops, network.family
+    )

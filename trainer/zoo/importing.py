@@ -113,7 +113,7 @@ def import_zoo(
         archive: The archive.
         zoo: Name of the zoo.
         networks: Its networks.
-        limits: BuildLimits of the processes that build them.
+        limits: Limits of the processes that build them.
         again: Whether to try networks again that could not come in.
         progress: Called after each network.
 

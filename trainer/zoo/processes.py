@@ -13,13 +13,14 @@ from __future__ import annotations
 import logging
 import math
 import os
+import signal
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from typing import Any
 
 from archive.errors import ArchiveError, first_line
 from archive.trainer.daemon.trial_limits import TrialMemory
@@ -35,7 +36,7 @@ _MOST_NETWORKS = 40
 
 @dataclass(frozen=True)
 class BuildLimits:
-    """BuildLimits of the building.
+    """Limits of the building.
 
     Attributes:
         processes: Number of concurrent processes.
@@ -50,33 +51,44 @@ class BuildLimits:
 
 @dataclass(frozen=True)
 class Built:
-    """The outcome of one reference: a network, or the reason why there is none."""
+    """The outcome of one reference.
+
+    Attributes:
+        reference: Name of the model.
+        network: The network; None where there is none.
+        reason: Why there is none.
+        killed: Whether another program, or the system, has killed the process.
+    """
 
     reference: str
     network: ZooNetwork | None
     reason: str = ""
+    killed: bool = False
 
 
-def build_all(build: Build, references: Iterable[str], limits: BuildLimits) -> Iterator[Built]:
+def build_all(
+    build: Build, references: Iterable[str], limits: BuildLimits
+) -> Generator[Built, None, None]:
     """Yield the networks of some references as they become ready.
 
     At most one finished network a process waits for the caller. The processes end with the
-    iterator.
+    iterator. A model whose process was killed from outside gets a second one, after all others.
 
     Args:
         build: Function of a module, which each process imports.
-        references: Names of the models; they are taken one at a time.
-        limits: BuildLimits of the processes.
+        references: Names of the models.
+        limits: Limits of the processes.
 
     Raises:
         TrainingError: No process can be started.
     """
-    waiting = iter(references)
+    waiting = deque(references)
+    repeated: set[str] = set()
     workers: list[_Builder] = []
     try:
         while True:
-            while len(workers) < limits.processes and (reference := next(waiting, None)):
-                workers.append(_Builder(build, reference, limits))
+            while waiting and len(workers) < limits.processes:
+                workers.append(_Builder(build, waiting.popleft(), limits))
 
             if not workers:
                 return
@@ -87,14 +99,17 @@ def build_all(build: Build, references: Iterable[str], limits: BuildLimits) -> I
                 if built is None:
                     continue
 
-                reference = next(waiting, None) if worker.continues else None
-                if reference is None:
+                if waiting and worker.continues:
+                    worker.begin(waiting.popleft())
+                else:
                     workers.remove(worker)
                     worker.end(workers)
-                else:
-                    worker.begin(reference)
 
-                yield built
+                if built.killed and built.reference not in repeated:
+                    repeated.add(built.reference)
+                    waiting.append(built.reference)
+                else:
+                    yield built
     finally:
         while workers:
             workers.pop().end(workers)
@@ -144,7 +159,15 @@ class _Builder:
 
                 return Built(self._reference, outcome)
         except (EOFError, OSError):
-            return self._failed(_end_of(self._process))
+            self._process.join(_LOOK_SECONDS)
+            code = self._process.exitcode
+            if code == -signal.SIGKILL:
+                return self._failed(
+                    "its process was killed: was there too little memory?", killed=True
+                )
+
+            how = f"by signal {-code}" if code is not None and code < 0 else f"with status {code}"
+            return self._failed(f"its process ended {how}")
 
         if time.monotonic() - self._began > self._limits.seconds:
             return self._failed(f"it took longer than {self._limits.seconds:g} s (--timeout)")
@@ -165,20 +188,9 @@ class _Builder:
         process_tree.end_all(self.pid, self._process.is_alive(), fork_server.pid(), living)
         self._process.join()
 
-    def _failed(self, reason: str) -> Built:
+    def _failed(self, reason: str, *, killed: bool = False) -> Built:
         self.continues = False
-        return Built(self._reference, None, reason)
-
-
-def _end_of(process: Any) -> str:
-    process.join(_LOOK_SECONDS)
-    code = process.exitcode
-    if code is not None and code < 0:
-        return f"its process was ended by signal {-code}" + (
-            ": is there enough memory?" if code == -9 else ""
-        )
-
-    return f"its process ended with status {code}"
+        return Built(self._reference, None, reason, killed)
 
 
 # The functions below run in the processes.

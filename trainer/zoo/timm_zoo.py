@@ -28,7 +28,7 @@ from archive.files import data_folders
 from archive.store.evaluations import TaskProtocol
 from archive.store.records import Result
 from archive.trainer.datasets.sources import SourceFile, fetch
-from archive.trainer.zoo.building import PACKAGES, ZooNetwork, convert
+from archive.trainer.zoo.building import PACKAGES, build_network
 from archive.trainer.zoo.published import PublishedNetwork, PublishedResult, pretraining_of
 
 NAME = "timm"
@@ -62,6 +62,9 @@ _SPEED = re.compile(
 _KINDS = {"infer": "inference", "train": "training"}
 _ROUNDING = 0.00501
 """Tables have millions of parameters with two decimals."""
+
+build = partial(build_network, NAME)
+"""Function that returns a model by its name as an architecture."""
 
 
 @dataclass(frozen=True)
@@ -112,21 +115,6 @@ def published(folder: Path | None = None) -> list[PublishedNetwork]:
         networks.append(PublishedNetwork(name, reference, tuple(of_network), size))
 
     return sorted(networks, key=lambda network: (network.size, network.name))
-
-
-def build(reference: str) -> ZooNetwork:
-    """Return a model of timm as an architecture.
-
-    Args:
-        reference: Name of the model; its recipe decides the classes and the size of the input.
-
-    Raises:
-        UsageError: It cannot be imported.
-    """
-    import timm
-
-    size = timm.get_pretrained_cfg(reference, allow_unregistered=False).input_size
-    return convert(partial(timm.create_model, reference, pretrained=False), size)
 
 
 def _files_in(folder: Path) -> Iterator[ResultFile]:

@@ -5,26 +5,22 @@ Nothing is downloaded: `torchvision.models` describes weights without having the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from archive.errors import UsageError
 from archive.store.evaluations import TaskProtocol
 from archive.store.records import Result
-from archive.trainer.zoo.building import PACKAGES, ZooNetwork, convert
+from archive.trainer.zoo.building import PACKAGES, build_network
 from archive.trainer.zoo.published import PublishedNetwork, PublishedResult, pretraining_of
 
 NAME = "torchvision"
 LICENSE = "BSD-3-Clause"
 DATA = "ImageNet-1K"
 """Name of the data set in the metadata."""
-SETTINGS: Mapping[str, Mapping[str, Any]] = {
-    "googlenet": {"transform_input": True, "aux_logits": False, "init_weights": False},
-    "inception_v3": {"transform_input": True, "init_weights": False},
-}
-"""Arguments with which the published weights are loaded."""
+
+build = partial(build_network, NAME)
+"""Function that returns a model by its name as an architecture."""
 
 
 def published(folder: Path | None = None) -> list[PublishedNetwork]:
@@ -67,18 +63,3 @@ def published(folder: Path | None = None) -> list[PublishedNetwork]:
             networks.append(PublishedNetwork(name, name, tuple(results), results[0].params or 0.0))
 
     return sorted(networks, key=lambda network: (network.size, network.name))
-
-
-def build(reference: str) -> ZooNetwork:
-    """Return a model of torchvision as an architecture.
-
-    Raises:
-        UsageError: It cannot be imported.
-    """
-    from torchvision import models
-
-    weights = models.get_model_weights(reference)
-    size = min(entry.transforms.keywords["crop_size"] for entry in weights)
-    settings = SETTINGS.get(reference, {})
-    make = partial(models.get_model, reference, weights=None, **settings)
-    return convert(make, (3, size, size))

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 
 from archive.errors import UsageError
 from archive.store.evaluations import TaskProtocol
@@ -27,6 +28,16 @@ def build(reference: str) -> ZooNetwork:
         return _FAULTS[reference]()
 
     return ZooNetwork(cells(1 + int(reference))[int(reference)].canonical, PARAMS, 10, "cell")
+
+
+def build_marked(reference: str, folder: str) -> ZooNetwork:
+    """Return a cell; the process of `killer` is killed, and at first of `killed once`."""
+    mark = Path(folder, "mark")
+    if reference == "killer" or (reference == "killed once" and not mark.exists()):
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    return build("0")
 
 
 def network(name: str, reference: str, recipes: int = 2, params: float = 1.23) -> PublishedNetwork:

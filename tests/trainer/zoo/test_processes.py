@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import psutil
 import pytest
 
@@ -29,13 +31,24 @@ def test_each_bad_model_costs_one_line_and_nothing_else():
     reasons = {name: outcomes[name].reason for name in toy_zoo.HOSTILE}
     assert all(outcomes[name].network is None for name in toy_zoo.HOSTILE)
     assert all(len(reason.splitlines()) == 1 for reason in reasons.values())
-    assert reasons["crash"] == "its process was ended by signal 11"
+    assert reasons["crash"] == "its process ended by signal 11"
     assert reasons["exit"] == "SystemExit: the end"
     assert reasons["memory"].endswith("GB of memory, more than 0.7 GB (--memory-limit)")
     assert reasons["raise"] == "ValueError: first line"
     assert reasons["recurse"].startswith("RecursionError: maximum recursion depth exceeded")
     assert reasons["refuse"] == "no such operator: use another one"
     assert {process.pid for process in children()} <= before
+
+
+def test_a_killed_process_is_replaced_and_a_killer_costs_one_line(tmp_path):
+    build = partial(toy_zoo.build_marked, folder=str(tmp_path))
+    outcomes = list(build_all(build, ["killed once", "0", "killer"], BuildLimits()))
+    reasons = {built.reference: built.reason for built in outcomes}
+    assert reasons == {
+        "0": "",
+        "killed once": "",
+        "killer": "its process was killed: was there too little memory?",
+    }
 
 
 def test_a_model_that_does_not_return_is_ended():
