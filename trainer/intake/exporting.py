@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -70,6 +70,7 @@ def export(model: nn.Module, inputs: Sequence[Input], *, inference: bool = False
             memory_lent(model) as absent,
             modes_kept(model),
             _momenta_given(model),
+            _without_caches(model),
             _quiet(),
             runtime.pause_gc(),
         ):
@@ -117,6 +118,25 @@ def _momenta_given(model: nn.Module) -> Iterator[None]:
     finally:
         for norm in cumulative:
             norm.momentum = None
+
+
+@contextmanager
+def _without_caches(model: nn.Module) -> Iterator[None]:
+    """Keep language models of transformers from returning their cache, which is no tensor."""
+    configs: dict[int, Any] = {}
+    for module in model.modules():
+        config = getattr(module, "config", None)
+        if getattr(config, "use_cache", None) is True:
+            configs[id(config)] = config
+
+    try:
+        for config in configs.values():
+            config.use_cache = False
+
+        yield
+    finally:
+        for config in configs.values():
+            config.use_cache = True
 
 
 def _export_modes(model: nn.Module, examples: tuple[torch.Tensor, ...], inference: bool) -> Export:
@@ -326,9 +346,8 @@ def _way_out(model: nn.Module, error: Exception) -> str:
 
     if "in output, which is not a known type" in text:
         return (
-            "; a model must return tensors: a causal language model does without its cache, "
-            "as with a factory that sets model.config.use_cache = False, "
-            "or whose forward returns model(x, use_cache=False).logits"
+            "; a model must return tensors: give a module whose forward returns these alone, "
+            "such as model(x, use_cache=False).logits"
         )
 
     if isinstance(error, AssertionError):

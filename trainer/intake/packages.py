@@ -19,6 +19,9 @@ from archive.errors import ArchiveError, SettingsError, UnknownNameError, UsageE
 from archive.trainer.intake.models import ImportedModel, import_model
 from archive.trainer.intake.weightless import without_weights
 
+CLASSES = 1000
+"""Classes of ImageNet-1k, on which packages publish their results."""
+
 
 @dataclass(frozen=True)
 class PackagedNetwork:
@@ -79,9 +82,28 @@ def _build_timm(name: str) -> tuple[nn.Module, Sequence[int]]:
         raise UnknownNameError("network of timm", name, timm.list_models())
 
     with without_weights():
-        model: Any = timm.create_model(name, pretrained=False)
+        model: Any = timm.create_model(_find_classifier(name), pretrained=False)
 
     return model, model.pretrained_cfg["input_size"]
+
+
+def _find_classifier(name: str) -> str:
+    """Return the name of timm's configuration of a network with the classes of ImageNet-1k.
+
+    The first configuration of a network may have other classes, or none.
+    """
+    from timm import models
+
+    configurations = models.get_arch_pretrained_cfgs(name)
+    default = models.get_pretrained_cfg(name)
+    if "." in name or default is None or default.num_classes == CLASSES:
+        return name
+
+    for tagged, configuration in configurations.items():
+        if configuration.num_classes == CLASSES:
+            return tagged
+
+    return name
 
 
 def _build_torchvision(name: str) -> tuple[nn.Module, Sequence[int]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from torch import nn
@@ -199,6 +201,32 @@ def test_a_pool_of_channels_that_come_last_is_a_mean():
     pool = nn.AdaptiveAvgPool2d(1)
     first, second = layers(function(lambda x: pool(x.permute(0, 3, 1, 2))), IMAGE)
     assert [first[0], second[0]] == ["permute", "mean"]
+
+
+class Cache:
+    """A result of a language model that is no tensor."""
+
+
+class Language(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.config = SimpleNamespace(use_cache=True)
+        self.head = nn.Linear(6, 3)
+
+    def forward(self, x):
+        logits = self.head(x)
+        return (logits, Cache()) if self.config.use_cache else (logits,)
+
+
+def test_a_language_model_is_imported_without_its_cache():
+    model = Language()
+    assert layers(model) == [("linear", {"weight": (3, 6), "bias": (3,)})]
+    assert model.config.use_cache
+
+
+def test_an_output_that_is_no_tensor_is_refused_with_a_way_out():
+    with pytest.raises(UsageError, match="give a module whose forward returns these alone"):
+        import_model(function(lambda x: (x + 1, Cache())), VECTOR)
 
 
 def test_windows_are_short():
