@@ -63,6 +63,11 @@ COMMANDS = {
         "arch",
         "Show, draw and compare architectures.",
     ),
+    "effects": (
+        "archive.cli.effects",
+        "effects",
+        "Show what a kind of edit brings: wider, other activation, other recipe.",
+    ),
     "dashboard": (
         "archive.cli.serving",
         "dashboard",

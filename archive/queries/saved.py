@@ -21,6 +21,7 @@ from archive.database.user_query import QueryResult, run_query
 from archive.errors import UnknownNameError
 from archive.queries import catalogue
 from archive.queries.contributions import contributions
+from archive.queries.families import with_years
 from archive.store.properties import METRIC, read_column
 from archive.store.studies import studies
 
@@ -56,7 +57,7 @@ RETURN keys(e) AS result, keys(a) AS network
 _NAMES = ("study", "task", "protocol", "objective")
 
 FINISHING: Mapping[str, Callable[[QueryResult], QueryResult]] = MappingProxyType(
-    {"contributions": contributions}
+    {"contributions": contributions, "families": with_years}
 )
 """Functions that compute the answer from the rows of a query."""
 

@@ -1,8 +1,9 @@
-"""Arguments of `archive arch`: architectures by key, file or text; settings of a kernel."""
+"""Arguments of `archive arch`: architectures by key, file, text or model; settings of a kernel."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,25 +26,48 @@ setting_option = click.option(
 )
 
 
+input_option = click.option(
+    "--input",
+    "inputs",
+    metavar="SHAPE",
+    multiple=True,
+    show_default="3x224x224",
+    help="Shape of an input of a model without the batch, or 128:int64. May be repeated.",
+)
+
+_DEFAULT_INPUT = "3x224x224"
+
+_MODEL = re.compile(r"[\w./~-]+:[A-Za-z_][\w.]*")
+
+
+def is_model(text: str) -> bool:
+    """Return whether an argument names a model: `my_model.py:build`, `MODULE:FACTORY`."""
+    return _MODEL.fullmatch(text) is not None and not os.path.isfile(text)
+
+
 def is_key(text: str) -> bool:
     """Return whether an argument is a key of the archive or the prefix of a key."""
     # No form of a network and no suffix is letters and digits alone: keys load no codecs.
     if not text.isalnum():
         from archive.architecture.texts import is_text
 
-        if is_text(text) or Path(text).suffix:
+        if is_text(text) or is_model(text) or Path(text).suffix:
             return False
 
     return not os.path.isfile(text)
 
 
-def architecture_of(ctx: click.Context, text: str) -> Architecture:
+def architecture_of(
+    ctx: click.Context, text: str, inputs: Sequence[str] = ()
+) -> Architecture:
     """Return the architecture that an argument describes; only a key opens the archive.
 
     Args:
         ctx: The command's context.
         text: A NAS-Bench-201 string `|…|+|…|+|…|`, a genotype `Genotype(…)`, JSON, the path of a
-            file with one of these, or a key or its prefix.
+            file with one of these, a model `FILE.py:FACTORY` or `MODULE:FACTORY`, or a key or its
+            prefix.
+        inputs: Shapes of the inputs of a model; none stands for an image of 224 x 224.
 
     Raises:
         CodecError: The string or the file describes no graph.
@@ -59,6 +83,9 @@ def architecture_of(ctx: click.Context, text: str) -> Architecture:
 
     if is_text(text):
         return from_text(text)
+
+    if is_model(text):
+        return _export(text, inputs)
 
     path = Path(text)
     described = _read(path)
@@ -106,6 +133,15 @@ def networks_of(ctx: click.Context, architectures: Sequence[Architecture]) -> li
 
     with open_archive(ctx) as archive:
         return archive.builds.networks_of(architectures)
+
+
+def _export(reference: str, inputs: Sequence[str]) -> Architecture:
+    from archive.architecture.aten.wiring import read_input
+    from archive.trainer.intake.factories import model_of
+    from archive.trainer.intake.models import import_model
+
+    shapes = list(map(read_input, inputs or [_DEFAULT_INPUT]))
+    return import_model(model_of(reference, {}, meta=True), shapes).architecture
 
 
 def _read(path: Path) -> str:

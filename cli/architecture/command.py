@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archive.cli.architecture.argument import architecture_of, is_key, networks_of, setting_option
+from archive.cli.architecture.argument import architecture_of, networks_of, setting_option
 from archive.cli.architecture.diff import diff
 from archive.cli.architecture.draw import draw
+from archive.cli.architecture.nearest import nearest
 from archive.cli.architecture.proxies import proxies
 from archive.cli.groups import CommandGroup
-from archive.cli.names import KERNEL, STUDY
-from archive.cli.parameters import AliasedOption, Count
+from archive.cli.names import KERNEL
+from archive.cli.parameters import AliasedOption
 from archive.cli.render import (
     json_option,
     open_archive,
@@ -24,17 +25,12 @@ from archive.cli.render import (
     print_table,
 )
 from archive.errors import InvalidArchitectureError, UsageError
-from archive.values import assignments, counted, settings_text
+from archive.values import assignments, settings_text
 
 if TYPE_CHECKING:
     from archive.architecture.graph import Architecture
     from archive.architecture.outline.summary import OutlineRow
     from archive.queries.results_of import EvaluationItem
-
-NEIGHBOUR_COLUMNS = ("architecture", "distance", "layers", "edges", "evaluations", "configurations")
-MOST_CONFIGURATIONS = 3
-"""Most configurations of a network in a row of neighbours."""
-
 
 @dataclass(frozen=True)
 class ProxyItem:
@@ -142,6 +138,7 @@ def arch() -> None:
 
 arch.add_command(diff)
 arch.add_command(draw)
+arch.add_command(nearest)
 arch.add_command(proxies)
 
 
@@ -297,91 +294,6 @@ def distance(
     else:
         rows = [(item.kernel, item.component, item.distance) for item in items]
         print_table(("kernel", "component", "distance"), rows)
-
-
-@arch.command(short_help="Show the nearest neighbours of an architecture.")
-@click.argument("key")
-@click.option("-k", "--k", type=Count(1), default=10, help="Number of neighbours.")
-@click.option(
-    "--kernel",
-    cls=AliasedOption,
-    aliases=["--kind"],
-    type=KERNEL,
-    default="otmann",
-    help="Kernel (archive kernels).",
-)
-@click.option(
-    "--component",
-    metavar="NAME",
-    show_default="mean of those not normalised",
-    help="Component of the kernel to compare by.",
-)
-@setting_option
-@click.option(
-    "--study",
-    type=STUDY,
-    show_default="whole archive",
-    help="Search only architectures that this study evaluated.",
-)
-@json_option
-@click.pass_context
-def nearest(
-    ctx: click.Context,
-    key: str,
-    k: int,
-    kernel: str,
-    component: str | None,
-    assigned: tuple[str, ...],
-    study: str | None,
-    as_json: bool,
-) -> None:
-    """Show the nearest neighbours of an architecture in its space.
-
-    KEY is a key of the archive or its prefix, a file, a NAS-Bench-201 string, or a genotype of
-    DARTS (Genotype(normal=[...], ...)). A file has the JSON of an architecture, a string or a
-    genotype. Of a configuration of parameters, the neighbours of the network that its model builds
-    are shown, with the configurations that build each.
-    """
-    from archive.agents.nearest import Nearest
-
-    settings = assignments(assigned, "a setting")
-    network = key if is_key(key) else architecture_of(ctx, key)
-    with open_archive(ctx) as archive:
-        search = Nearest(archive, notify=print_message)
-        result = search.similar(network, k, kernel, component=component, study=study, **settings)
-
-    if as_json:
-        print_json(result)
-        return
-
-    columns: Sequence[str] = NEIGHBOUR_COLUMNS
-    if not any(neighbour.configurations for neighbour in result.neighbours):
-        columns = NEIGHBOUR_COLUMNS[:-1]
-
-    rows = []
-    for neighbour in result.neighbours:
-        keys = [key[:8] for key in neighbour.configurations[:MOST_CONFIGURATIONS]]
-        if len(neighbour.configurations) > MOST_CONFIGURATIONS:
-            keys.append("…")
-
-        row = [*list(vars(neighbour).values())[:-1], " ".join(keys)]
-        rows.append(row[: len(columns)])
-
-    print_table(columns, rows)
-    if result.left_out:
-        count = counted(result.left_out, "architecture")
-        print_message(
-            (f"{count} of the space left out: the kernel {kernel} is not defined on them", "yellow")
-        )
-
-    if not result.exact:
-        certain = f"the first {result.certain} are certain; others may be nearer than the rest"
-        print_message(
-            (
-                f"{result.compared} of {result.among} architectures were compared: {certain}",
-                "yellow",
-            )
-        )
 
 
 def _distances(

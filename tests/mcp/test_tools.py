@@ -293,6 +293,7 @@ LIMITED = (
     ("architecture", {"network": 0}),
     ("nearest", {"network": 0, "k": 20, "kernel": "hamming"}),
     ("compare", {"first": 0, "second": 1, "names": ["hamming"]}),
+    ("effects", {"change": "operation"}),
     ("lineage", {"network": 0}),
     ("query", {"cypher": "UNWIND range(1, 200) AS x RETURN x, 'é\"' AS text", "limit": 1000}),
     ("query", {"cypher": f"RETURN 1 AS `{'long' * 300}`"}),

@@ -15,7 +15,7 @@ from archive.database.user_query import run_query
 from archive.errors import QueryError, UnknownNameError, UsageError
 from archive.plots.data import tradeoff as plots_of
 from archive.queries import catalogue, saved
-from archive.store.evaluations import Evaluations
+from archive.store.evaluations import Evaluations, TaskProtocol
 from archive.store.records import Result
 from tests.support.stores import Repeat, Suggestion, answer, cells, study
 
@@ -672,6 +672,7 @@ def test_an_answer_without_rows_has_its_columns(archive, networks):
         "two", archive.proposals.register_agent("random", {}, "1"), [Suggestion(networks[2])]
     )
     archive.proposals.claim("silent", study="two", lease_seconds=1000)
+    publish(archive, networks[:1])
     for name, before in empty.items():
         late = {"seconds": -1} if name == "stale-workers" else {}
         full = archive.named(name, **{**named_of(name, "two"), **late})
@@ -680,8 +681,62 @@ def test_an_answer_without_rows_has_its_columns(archive, networks):
 
 
 def named_of(name, study_name="one"):
-    given = {"study": study_name, "task": "digits", "cost": "mass"}
+    given = {"study": study_name, "task": "digits", "cost": "mass", "device": "gpu", "least": 1}
     return {each: given[each] for each in catalogue.get(name).parameters if each in given}
+
+
+def publish(archive, networks, recipes=("a", "b"), pretraining=""):
+    """Add published results of networks on `digits`, and their speeds on a device.
+
+    The later networks and recipes are better, and the later networks slower.
+    """
+    archive.architectures.add(networks)
+    places = {}
+    rows = []
+    for number, network in enumerate(networks):
+        about = {"model": f"net{number}", "family": "resnet", "source": "package 1"}
+        place = places.setdefault("", TaskProtocol("inference", "package/gpu@32", "maximise"))
+        speed = 100.0 / (number + 1)
+        metrics = {"samples_per_second": speed, "latency_ms": 1000 / speed}
+        result = Result(speed, metrics, provenance=about)
+        rows.append((f"inference/{number}", network.key, place, result))
+        for better, recipe in enumerate(recipes):
+            protocol = f"package/{recipe}@32"
+            place = places.setdefault(recipe, TaskProtocol("digits", protocol, "maximise"))
+            model = {**about, "model": f"net{number}.{recipe}"}
+            if pretraining:
+                model["pretraining"] = pretraining
+
+            result = Result(number + better / 10, provenance=model)
+            rows.append((f"digits/{recipe}/{pretraining}{number}", network.key, place, result))
+
+    evaluations = Evaluations(archive.connection, archive.architectures)
+    evaluations.add_many(list(places.values()), rows)
+
+
+@pytest.mark.every_server
+def test_published_networks_by_speed_recipe_and_family(archive, networks):
+    first, second, third = networks[:3]
+    publish(archive, [first, second, third])
+    publish(archive, [first], recipes=("c",), pretraining="more")
+    front = rows(archive.named("speed-frontier", task="digits", device="gpu", pretraining=False))
+    assert [(row["model"], row["value"], row["latency_ms"]) for row in front] == [
+        ("net0.b", 0.1, 10.0),
+        ("net1.b", 1.1, 20.0),
+        ("net2.b", 2.1, pytest.approx(30.0)),
+    ]
+    assert archive.named("speed-frontier", task="digits", device="other").rows == []
+
+    gains = rows(archive.named("recipe-gains", task="digits", least=2))
+    assert [row["gain"] for row in gains] == pytest.approx([0.1, 0.1, 0.1])
+    assert {(row["worst_recipe"], row["best_recipe"]) for row in gains} == {
+        ("package/a", "package/b")
+    }
+    assert archive.named("recipe-gains", task="digits", least=3).rows == []
+
+    (family,) = rows(archive.named("families", task="digits"))
+    assert (family["family"], family["networks"], family["results"]) == ("resnet", 3, 7)
+    assert (family["model"], family["first_year"]) == ("net2.b", 2015)
 
 
 def test_the_pages_of_an_answer_make_the_whole(archive, table):

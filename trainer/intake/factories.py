@@ -20,7 +20,8 @@ def model_of(reference: str, settings: Mapping[str, Any], *, meta: bool = False)
     """Import a module, and return the model that its factory makes; its prints go to stderr.
 
     Args:
-        reference: `MODULE:FACTORY`; modules of the current folder are found. A factory is a
+        reference: `MODULE:FACTORY`; modules of the current folder are found, and files
+            `FOLDER/MODULE.py:FACTORY`. A factory is a
             function or a class that returns a `torch.nn.Module`, or such a module.
         settings: Keyword arguments of the factory.
         meta: Make the model without memory for its weights.
@@ -56,7 +57,12 @@ def model_of(reference: str, settings: Mapping[str, Any], *, meta: bool = False)
 
 
 def _factory(module: str, name: str) -> Any:
+    file = Path(module)
     folder = str(Path.cwd())
+    if file.suffix == ".py":
+        folder = str(file.parent.absolute())
+        module = file.stem
+
     if folder not in sys.path:
         sys.path.insert(0, folder)
 

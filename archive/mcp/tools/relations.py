@@ -1,4 +1,4 @@
-"""Tools about several networks: nearest ones, the difference of two, ancestors and descendants."""
+"""Tools about several networks: nearest ones, differences, effects of edits, ancestors."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from archive import kernels
-from archive.agents.nearest import similar
+from archive.agents.nearest import default_kernel, similar
 from archive.api import Archive
 from archive.architecture.graph import Architecture
+from archive.effects.effects import EditEffect, EditPair
+from archive.effects.effects import effects as read_effects
 from archive.errors import InvalidArchitectureError
 from archive.kernels.differences import difference
 from archive.kernels.differences.base import words
 from archive.mcp.arguments import NetworkArgument, network_of
 from archive.mcp.limits import largest, take_first
+from archive.queries.relatives import Relative, relatives
 from archive.queries.results_of import MeanValue, means
 from archive.store.lineage import Descent
 
@@ -31,13 +34,18 @@ TaskFilter = Annotated[
 
 @dataclass(frozen=True)
 class NearNetwork:
-    """A network near another one, with the mean of its results under each protocol."""
+    """A network near another one, with the mean of its results under each protocol.
+
+    A published network has its comparable and best results, and its measured speeds, in place of
+    `values`.
+    """
 
     architecture: str
     distance: float
     layers: int
     edges: int
     values: list[MeanValue]
+    published: Relative | None = None
 
 
 @dataclass(frozen=True)
@@ -130,11 +138,28 @@ class LineageReport:
     builds: dict[str, str]
 
 
+@dataclass(frozen=True)
+class EffectAnswer:
+    """Effects of edits, those with an estimate first, and the pairs of one change.
+
+    An effect without a number has too few pairs.
+    """
+
+    effects: list[EditEffect]
+    pairs: list[EditPair]
+    truncated: bool = False
+
+
 def nearest(
     archive: Archive,
     network: NetworkArgument,
     k: Annotated[int, Field(ge=1, le=50, description="Number of neighbours.")] = 10,
-    kernel: Annotated[str, Field(description=f"Distance: {KERNELS}.")] = "otmann",
+    kernel: Annotated[
+        str | None,
+        Field(
+            description=f"Distance: {KERNELS}. By default weisfeiler-lehman for models, else otmann."
+        ),
+    ] = None,
     study: Annotated[
         str | None, Field(description="Search only networks that this study evaluated.")
     ] = None,
@@ -146,17 +171,32 @@ def nearest(
     The network need not be in the archive. All studies and imports of its space are searched,
     without itself.
     """
-    similarity = similar(archive, network_of(archive, network), k, kernel, study=study)
-    values = means(archive.connection, [neighbour.key for neighbour in similarity.neighbours], task)
-    networks = [
-        NearNetwork(one.key, one.distance, one.layers, one.edges, values[one.key])
-        for one in similarity.neighbours
-    ]
+    found = network_of(archive, network)
+    similarity = similar(archive, found, k, kernel, study=study)
+    keys = [neighbour.key for neighbour in similarity.neighbours]
+    published = {
+        relative.key: relative for relative in relatives(archive.connection, keys, task)
+    }
+    values = means(archive.connection, [key for key in keys if key not in published], task)
+    networks = []
+    for neighbour in similarity.neighbours:
+        networks.append(
+            NearNetwork(
+                neighbour.key,
+                neighbour.distance,
+                neighbour.layers,
+                neighbour.edges,
+                values.get(neighbour.key, []),
+                published.get(neighbour.key),
+            )
+        )
+
+    used = kernel or default_kernel(found.space)
 
     def first(count: int) -> NearNetworks:
         certain = min(count, similarity.certain)
         return NearNetworks(
-            kernel, networks[:count], certain, similarity.among, count < len(networks)
+            used, networks[:count], certain, similarity.among, count < len(networks)
         )
 
     return largest(first, len(networks))
@@ -208,6 +248,40 @@ def compare(
         )
 
     return largest(first_parts, items)
+
+
+def effects(
+    archive: Archive,
+    change: Annotated[
+        str | None,
+        Field(
+            description="An edit such as 'squeeze-excitation added', or the property that it changes, "
+            "such as 'kernel'; its pairs are listed."
+        ),
+    ] = None,
+    task: TaskFilter = None,
+    space: Annotated[
+        str | None, Field(description="Name of a space, to leave out networks of others.")
+    ] = None,
+    metric: Annotated[
+        str | None, Field(description="Metric to compare instead of the value of the tasks.")
+    ] = None,
+) -> EffectAnswer:
+    """Return what each kind of edit brings: the mean difference of the results of networks that one
+    change turns into each other, under one recipe, pretraining and input size, or of trainings of
+    one network with one change of the recipe.
+
+    Parameters, multiply-adds and speeds are ratios. `low` and `high` bound a 95 % interval that
+    allows for the dependence of pairs of one family. Fewer than eight pairs give no estimate.
+    """
+    report = read_effects(archive, change, task=task, space=space, metric=metric)
+    items = len(report.effects) + len(report.pairs)
+
+    def first(count: int) -> EffectAnswer:
+        listed, pairs = take_first(count, report.effects, report.pairs)
+        return EffectAnswer(listed, pairs, truncated=count < items)
+
+    return largest(first, items)
 
 
 def lineage(

@@ -1,0 +1,97 @@
+"""Columns of comparable values: one of each network for a task, protocol and pretraining."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from archive.effects.estimate import Floats
+from archive.effects.recipes import Recipe, read_recipe
+from archive.queries.results_by_task import TaskResults
+
+COSTS = ("params", "flops")
+"""Properties of networks that every report has."""
+
+_RATIOS = frozenset([*COSTS, "activations", "samples_per_second", "seconds"])
+_RATIO_ENDINGS = ("_ms", "_seconds", "_bytes")
+
+
+def is_ratio(metric: str) -> bool:
+    """Return whether a metric is compared by ratio: an amount of time, memory or work."""
+    return metric in _RATIOS or metric.endswith(_RATIO_ENDINGS)
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """Comparable values of n networks.
+
+    Attributes:
+        task: Name of the task.
+        protocol: Name of the protocol.
+        recipe: The recipe that the protocol names, with the pretraining.
+        metric: Name of the metric.
+        values: (n,) mean of each network, or of its logarithm; NaN without a result.
+    """
+
+    task: str
+    protocol: str
+    recipe: Recipe
+    metric: str
+    values: Floats
+
+    @property
+    def under(self) -> str:
+        """Device of a speed, or objective that is not the task's own; empty for none."""
+        return self.recipe.source if is_ratio(self.metric) else self.recipe.objective
+
+
+def columns_of(
+    results: Iterable[TaskResults], metrics: Mapping[str, str], place: Mapping[str, int]
+) -> list[Column]:
+    """Return the columns of results.
+
+    Args:
+        results: Results by task and protocol.
+        metrics: Name of the metric of each task.
+        place: Position of each network by its key; other networks are left out.
+    """
+    columns = []
+    for of_task in results:
+        entries: dict[str, list[tuple[int, float]]] = {}
+        for key, value, _, pretraining in of_task.rows:
+            if key in place and value is not None and math.isfinite(value):
+                entries.setdefault(pretraining or "", []).append((place[key], value))
+
+        for pretraining, rows in entries.items():
+            metric = metrics[of_task.task]
+            recipe = read_recipe(of_task.protocol, pretraining)
+            values = _means(rows, len(place), logarithmic=is_ratio(metric))
+            columns.append(Column(of_task.task, of_task.protocol, recipe, metric, values))
+
+    return columns
+
+
+def families_of(results: Iterable[TaskResults], place: Mapping[str, int]) -> list[str]:
+    """Return the family of each network; empty where its results name none."""
+    families = [""] * len(place)
+    for of_task in results:
+        for key, _, family, _ in of_task.rows:
+            if family and key in place:
+                families[place[key]] = family
+
+    return families
+
+
+def _means(rows: Iterable[tuple[int, float]], count: int, *, logarithmic: bool) -> Floats:
+    positions, values = np.array(list(rows), np.float64).T
+    if logarithmic:
+        values = np.log(np.maximum(values, np.finfo(np.float64).tiny))
+
+    places = positions.astype(np.int64)
+    sizes = np.bincount(places, minlength=count)
+    means = np.full(count, np.nan)
+    np.divide(np.bincount(places, values, minlength=count), sizes, out=means, where=sizes > 0)
+    return means

@@ -1,0 +1,351 @@
+"""Mean effects of edits over all pairs of networks, and of trainings, that differ in one edit.
+
+A pair counts under a protocol where both networks have results with the same pretraining. Values
+are compared by difference; parameters, multiply-adds and speeds by ratio, through logarithms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from archive.effects.columns import COSTS, columns_of, families_of, is_ratio
+from archive.effects.comparison import Comparisons, compare
+from archive.effects.edits import Edit
+from archive.effects.estimate import LEAST_FAMILIES, LEAST_PAIRS, Floats, estimate
+from archive.effects.networks import NetworkEdits, edits_of
+from archive.effects.pairs import Integers
+from archive.errors import UnknownNameError
+from archive.queries.results_by_task import (
+    ComparedNetwork,
+    TaskResults,
+    models_of,
+    name_of_value,
+    networks_by_space,
+    results_by_task,
+    task_names,
+)
+
+if TYPE_CHECKING:
+    from archive.api import Archive
+
+MOST_PAIRS = 1000
+"""Most pairs in a report."""
+
+
+@dataclass(frozen=True)
+class EditEffect:
+    """Effect of one kind of edit on one metric.
+
+    Attributes:
+        change: The edit in words.
+        space: Name of the networks' space.
+        task: Name of the task.
+        under: Device of a speed, or objective that is not the task's own; empty for none.
+        metric: Name of the metric.
+        scale: `difference` (after minus before) or `ratio` (after by before).
+        effect: Mean effect; null with fewer than eight pairs.
+        low: Lower end of its interval of 95 %; null where it has no bound.
+        high: Upper end of the interval.
+        pairs: Number of pairs of networks; of networks, for a change of the training.
+        results: Number of comparisons: a pair may have results under several protocols.
+        larger: Number of comparisons with a larger value after the edit.
+        clusters: Number of families, or of networks, with comparisons.
+        over: Clusters of the interval: `families`, or `networks` with fewer than three families.
+    """
+
+    change: str
+    space: str
+    task: str
+    under: str
+    metric: str
+    scale: str
+    effect: float | None
+    low: float | None
+    high: float | None
+    pairs: int
+    results: int
+    larger: int
+    clusters: int
+    over: str
+
+
+@dataclass(frozen=True)
+class EditPair:
+    """One comparison.
+
+    Attributes:
+        change: The edit in words.
+        task: Name of the task.
+        metric: Name of the metric.
+        before: Model, or key, of the network before the edit.
+        after: Model, or key, of the network after it.
+        protocol: Protocol of the result before it.
+        protocol_after: Protocol of the result after it.
+        where: Part of the network that differs; empty for a change of the training.
+        effect: Effect, by the scale of the metric.
+    """
+
+    change: str
+    task: str
+    metric: str
+    before: str
+    after: str
+    protocol: str
+    protocol_after: str
+    where: str
+    effect: float
+
+
+@dataclass(frozen=True)
+class EffectReport:
+    """Effects of edits.
+
+    Attributes:
+        effects: By task, those with an estimate first, the edits of most pairs first.
+        pairs: The comparisons, where one change was asked for: a thousand at most.
+    """
+
+    effects: list[EditEffect]
+    pairs: list[EditPair]
+
+
+@dataclass(frozen=True, eq=False)
+class SpaceComparison:
+    """Networks of one space with their comparisons.
+
+    Attributes:
+        space: Name of the space.
+        networks: The n networks.
+        families: (n,) number of the family of each network; a network without one is a family.
+        costs: For each cost, the (n,) logarithms; NaN where a cost is not known.
+        comparisons: The comparisons, by position.
+    """
+
+    space: str
+    networks: Sequence[ComparedNetwork]
+    families: Integers
+    costs: Mapping[str, Floats]
+    comparisons: list[Comparisons]
+
+
+def effects(
+    archive: Archive,
+    change: str | None = None,
+    *,
+    task: str | None = None,
+    space: str | None = None,
+    metric: str | None = None,
+    notify: Callable[[str], None] | None = None,
+) -> EffectReport:
+    """Return the effects of edits of networks and of trainings.
+
+    Networks of two spaces are never compared.
+
+    Args:
+        archive: The archive.
+        change: An edit (`squeeze-excitation added`), or the property that it changes (`kernel`);
+            None for all. The report then has the pairs.
+        task: Restricts the comparison to one task.
+        space: Restricts it to networks of one space.
+        metric: Metric to compare instead of the value of the tasks.
+        notify: Called with a message before a slow step.
+
+    Raises:
+        UnknownNameError: There is no such task, space or change.
+    """
+    connection = archive.connection
+    if task is not None and task not in (names := task_names(connection)):
+        raise UnknownNameError("task", task, names, "the archive has results of none yet")
+
+    spaces = networks_by_space(connection)
+    if space is not None and space not in spaces:
+        raise UnknownNameError("space", space, spaces, "the archive has no network yet")
+
+    results = results_by_task(connection, task, metric)
+    metrics = {}
+    for name in {of_task.task for of_task in results}:
+        metrics[name] = metric or name_of_value(connection, name)
+
+    found: list[EditEffect] = []
+    pairs: list[EditPair] = []
+    edits: set[Edit] = set()
+    for name in spaces if space is None else [space]:
+        compared = _compare(archive, name, spaces[name], results, metrics, notify)
+        for edit, group in _groups(compared.comparisons):
+            edits.add(edit)
+            if change in (None, edit.name, str(edit)):
+                found += _effects(compared, edit, group)
+
+            if change == str(edit) or (change == edit.name and not edit.is_whole):
+                pairs += _pairs(archive, compared, group)
+
+    if change is not None and not found:
+        raise UnknownNameError(
+            "change", change, sorted(map(str, edits)), "no two results differ in one"
+        )
+
+    found.sort(key=_order)
+    return EffectReport(found, pairs[:MOST_PAIRS])
+
+
+def _order(effect: EditEffect) -> tuple[str, bool, int, str, str, str]:
+    few = effect.effect is None
+    return (effect.task, few, -effect.pairs, effect.change, effect.under, effect.metric)
+
+
+def _compare(
+    archive: Archive,
+    space: str,
+    stored: Iterable[ComparedNetwork],
+    results: Sequence[TaskResults],
+    metrics: Mapping[str, str],
+    notify: Callable[[str], None] | None,
+) -> SpaceComparison:
+    measured: set[str] = set()
+    for of_task in results:
+        measured.update(row[0] for row in of_task.rows)
+
+    networks = [network for network in stored if network.key in measured]
+    place = {network.key: index for index, network in enumerate(networks)}
+    names = families_of(results, place)
+    for index, network in enumerate(networks):
+        names[index] = names[index] or network.key
+
+    _, families = np.unique(names, return_inverse=True)
+    costs = {}
+    for cost in COSTS:
+        values = [getattr(network, cost) or np.nan for network in networks]
+        costs[cost] = np.log(np.array(values, np.float64))
+
+    edits = _without_same_function(edits_of(archive, space, list(place), notify), networks)
+    comparisons = compare(edits, columns_of(results, metrics, place))
+    return SpaceComparison(space, networks, families, costs, comparisons)
+
+
+def _without_same_function(
+    edits: NetworkEdits, networks: Sequence[ComparedNetwork]
+) -> NetworkEdits:
+    """Return the edits without those between networks that compute the same."""
+    functions = np.array([network.functional_key for network in networks])
+    return edits.select(functions[edits.before] != functions[edits.after])
+
+
+def _groups(comparisons: Iterable[Comparisons]) -> list[tuple[Edit, list[Comparisons]]]:
+    """Return the comparisons by edit, task, and what their values are of.
+
+    An edit by a factor is in the group of its factor, and in the group of all factors.
+    """
+    groups: dict[tuple[Edit, str, str], list[Comparisons]] = {}
+    for part in comparisons:
+        for edit in {part.edit, part.edit.whole}:
+            groups.setdefault((edit, part.before.task, part.before.under), []).append(part)
+
+    return [(edit, group) for (edit, _, _), group in groups.items()]
+
+
+def _effects(
+    compared: SpaceComparison, edit: Edit, group: Sequence[Comparisons]
+) -> list[EditEffect]:
+    """Return the effect of an edit on the value, and on the costs of the networks."""
+    count = len(compared.networks)
+    first = np.concatenate([part.first for part in group])
+    second = np.concatenate([part.second for part in group])
+    differences = np.concatenate([part.differences for part in group])
+    column = group[0].before
+    found = [_effect(compared, edit, group, column.metric, (first, second), differences)]
+    if column.under:
+        return found
+
+    pairs = np.unique(first * count + second)
+    ends = (pairs // count, pairs % count)
+    for name, values in compared.costs.items():
+        ratios = values[ends[1]] - values[ends[0]]
+        usable = np.isfinite(ratios) & (ends[0] != ends[1])
+        if usable.any():
+            networks = (ends[0][usable], ends[1][usable])
+            found.append(_effect(compared, edit, group, name, networks, ratios[usable]))
+
+    return found
+
+
+def _effect(
+    compared: SpaceComparison,
+    edit: Edit,
+    group: Sequence[Comparisons],
+    metric: str,
+    networks: tuple[Integers, Integers],
+    differences: Floats,
+) -> EditEffect:
+    pairs = len(np.unique(networks[0] * len(compared.networks) + networks[1]))
+    ends = (compared.families[networks[0]], compared.families[networks[1]])
+    clusters = len(np.unique(np.concatenate(ends)))
+    over = "families"
+    if clusters < LEAST_FAMILIES:
+        ends = networks
+        clusters = len(np.unique(np.concatenate(ends)))
+        over = "networks"
+
+    ratio = is_ratio(metric)
+    numbers: list[float | None] = [None, None, None]
+    if pairs >= LEAST_PAIRS:
+        mean = estimate(differences, *ends)
+        numbers = [_plain(value, ratio) for value in (mean.mean, mean.low, mean.high)]
+
+    return EditEffect(
+        str(edit),
+        compared.space,
+        group[0].before.task,
+        group[0].before.under,
+        metric,
+        "ratio" if ratio else "difference",
+        *numbers,
+        pairs=pairs,
+        results=len(differences),
+        larger=int((differences > 0).sum()),
+        clusters=clusters,
+        over=over,
+    )
+
+
+def _plain(value: float, ratio: bool) -> float | None:
+    """Return a value in its own scale; None where it has no bound."""
+    if not math.isfinite(value):
+        return None
+
+    return math.exp(value) if ratio else value
+
+
+def _pairs(
+    archive: Archive, compared: SpaceComparison, group: Sequence[Comparisons]
+) -> list[EditPair]:
+    names: dict[int, str] = {}
+    for part in group:
+        for position in (*part.first.tolist(), *part.second.tolist()):
+            names[position] = compared.networks[position].key
+
+    models = models_of(archive.connection, sorted(names.values())[: 2 * MOST_PAIRS])
+    pairs = []
+    for part in group:
+        ratio = is_ratio(part.before.metric)
+        rows = zip(part.first.tolist(), part.second.tolist(), part.differences, strict=True)
+        for row, (first, second, difference) in enumerate(rows):
+            pairs.append(
+                EditPair(
+                    str(part.edit),
+                    part.before.task,
+                    part.before.metric,
+                    models.get(names[first], names[first]),
+                    models.get(names[second], names[second]),
+                    part.before.protocol,
+                    part.after.protocol,
+                    part.where[row] if part.where else "",
+                    math.exp(difference) if ratio else float(difference),
+                )
+            )
+
+    return pairs
