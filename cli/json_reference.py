@@ -18,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from archive.agents.nearest import Neighbour, Similar
+from archive.agents.nearest import Neighbour
 from archive.architecture.outline.summary import OutlineRow
 from archive.cli.architecture.diff import DifferenceDocument
 from archive.cli.architecture.draw import ArchitecturePicture

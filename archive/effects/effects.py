@@ -122,6 +122,7 @@ class SpaceComparison:
         space: Name of the space.
         networks: The n networks.
         families: (n,) number of the family of each network; a network without one is a family.
+        has_families: Whether any network has a family.
         costs: For each cost, the (n,) logarithms; NaN where a cost is not known.
         comparisons: The comparisons, by position.
     """
@@ -129,6 +130,7 @@ class SpaceComparison:
     space: str
     networks: Sequence[ComparedNetwork]
     families: Integers
+    has_families: bool
     costs: Mapping[str, Floats]
     comparisons: list[Comparisons]
 
@@ -213,6 +215,7 @@ def _compare(
     networks = [network for network in stored if network.key in measured]
     place = {network.key: index for index, network in enumerate(networks)}
     names = families_of(results, place)
+    has_families = any(names)
     for index, network in enumerate(networks):
         names[index] = names[index] or network.key
 
@@ -224,7 +227,7 @@ def _compare(
 
     edits = _without_same_function(edits_of(archive, space, list(place), notify), networks)
     comparisons = compare(edits, columns_of(results, metrics, place))
-    return SpaceComparison(space, networks, families, costs, comparisons)
+    return SpaceComparison(space, networks, families, has_families, costs, comparisons)
 
 
 def _without_same_function(
@@ -285,7 +288,7 @@ def _effect(
     ends = (compared.families[networks[0]], compared.families[networks[1]])
     clusters = len(np.unique(np.concatenate(ends)))
     over = "families"
-    if clusters < LEAST_FAMILIES:
+    if clusters < LEAST_FAMILIES or not compared.has_families:
         ends = networks
         clusters = len(np.unique(np.concatenate(ends)))
         over = "networks"

@@ -27,15 +27,12 @@ OUTLINED = "torch"
 EDGES = "edges"
 """Trait of networks without outline or slots: the pairs of layers."""
 
+_STEM = ("stem", "stem width", "stem norm", "stem activation")
+_SIZES = ("width", "heads", "kv_heads", "head_size", "groups", "expansion", "mlp_ratio")
+
 GROUPS: tuple[frozenset[str], ...] = (
-    frozenset(
-        "width heads kv_heads head_size groups expansion mlp_ratio squeeze_excitation".split()
-        + ["stem width"]
-    ),
-    frozenset(
-        ["stem", "shortcut", "downsampling", "tokens", "position embedding"]
-        + ["stem width", "stem norm", "stem activation"]
-    ),
+    frozenset([*_SIZES, "squeeze_excitation", "stem width"]),
+    frozenset([*_STEM, "shortcut", "downsampling", "tokens", "position embedding"]),
     frozenset(["activation", "stem activation", "head activation"]),
     frozenset(["norm", "stem norm", "head norm"]),
     frozenset(["head", "outputs", "head norm", "head activation"]),

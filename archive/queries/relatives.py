@@ -164,13 +164,17 @@ def _results(rows: Sequence[_Row], comparable: dict[str, str]) -> list[Published
     for row in rows:
         sign = -1.0 if row.direction == "minimise" else 1.0
         for kind in (True, False):
-            fits = not kind or (row.pretraining is None and comparable.get(row.task) == row.protocol)
+            fits = not kind or (
+                row.pretraining is None and comparable.get(row.task) == row.protocol
+            )
             best = chosen.get((row.task, kind))
             if fits and (best is None or sign * row.value > sign * best.value):
                 chosen[row.task, kind] = row
 
     found = []
-    for (task, kind), row in sorted(chosen.items(), key=lambda entry: (entry[0][0], not entry[0][1])):
+    for (task, kind), row in sorted(
+        chosen.items(), key=lambda entry: (entry[0][0], not entry[0][1])
+    ):
         if kind or chosen.get((task, True)) is not row:
             found.append(
                 PublishedResult(

@@ -57,9 +57,7 @@ def is_key(text: str) -> bool:
     return not os.path.isfile(text)
 
 
-def architecture_of(
-    ctx: click.Context, text: str, inputs: Sequence[str] = ()
-) -> Architecture:
+def architecture_of(ctx: click.Context, text: str, inputs: Sequence[str] = ()) -> Architecture:
     """Return the architecture that an argument describes; only a key opens the archive.
 
     Args:

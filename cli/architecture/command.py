@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from archive.architecture.outline.summary import OutlineRow
     from archive.queries.results_of import EvaluationItem
 
+
 @dataclass(frozen=True)
 class ProxyItem:
     """A zero-cost proxy of an architecture.

@@ -182,9 +182,7 @@ def _print_relatives(result: Similar, published: Sequence[Relative]) -> None:
             (comparable if row.comparable else best)[row.task] = row
 
         for task in dict.fromkeys(row.task for row in relative.results):
-            results.append(
-                (*size, task, *_result(comparable.get(task)), *_result(best.get(task)))
-            )
+            results.append((*size, task, *_result(comparable.get(task)), *_result(best.get(task))))
 
         for speed in relative.speeds:
             speeds.append((relative.model, *_speed(speed)))

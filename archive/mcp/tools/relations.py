@@ -174,9 +174,7 @@ def nearest(
     found = network_of(archive, network)
     similarity = similar(archive, found, k, kernel, study=study)
     keys = [neighbour.key for neighbour in similarity.neighbours]
-    published = {
-        relative.key: relative for relative in relatives(archive.connection, keys, task)
-    }
+    published = {relative.key: relative for relative in relatives(archive.connection, keys, task)}
     values = means(archive.connection, [key for key in keys if key not in published], task)
     networks = []
     for neighbour in similarity.neighbours:
