@@ -37,6 +37,7 @@ from archive.exchange.study_rows import ExportDocument, ExportLine
 from archive.launchers import registry as launchers
 from archive.launchers.base import LaunchedTrainer
 from archive.queries.catalogue import SavedQueryParameter
+from archive.queries.relatives import Relative
 from archive.queries.results_of import EvaluationItem
 from archive.searches.call import SearchResult
 from archive.searches.comparison.standings import SearchComparison
@@ -102,6 +103,7 @@ _LAZY = (
     ModelOutput,
     Neighbour,
     OutlineRow,
+    Relative,
     SavedQueryParameter,
     Scaling,
 )

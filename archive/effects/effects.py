@@ -294,19 +294,17 @@ def _effect(
         over = "networks"
 
     ratio = is_ratio(metric)
-    numbers: list[float | None] = [None, None, None]
-    if pairs >= LEAST_PAIRS:
-        mean = estimate(differences, *ends)
-        numbers = [_plain(value, ratio) for value in (mean.mean, mean.low, mean.high)]
-
+    mean = estimate(differences, *ends) if pairs >= LEAST_PAIRS else None
     return EditEffect(
-        str(edit),
-        compared.space,
-        group[0].before.task,
-        group[0].before.under,
-        metric,
-        "ratio" if ratio else "difference",
-        *numbers,
+        change=str(edit),
+        space=compared.space,
+        task=group[0].before.task,
+        under=group[0].before.under,
+        metric=metric,
+        scale="ratio" if ratio else "difference",
+        effect=None if mean is None else _plain(mean.mean, ratio),
+        low=None if mean is None else _plain(mean.low, ratio),
+        high=None if mean is None else _plain(mean.high, ratio),
         pairs=pairs,
         results=len(differences),
         larger=int((differences > 0).sum()),

@@ -73,16 +73,17 @@ def estimate(differences: Floats, first: Integers, second: Integers) -> MeanEffe
     parts = weights * (differences - mean)
     apart = ends[0] != ends[1]
     shares = _sum_by_cluster(weights, ends, apart)
-    degrees = min(_effective(shares), _effective(np.bincount(group, weights))) - 1.0
+    of_groups = np.bincount(group, weights).astype(np.float64)
+    degrees = min(_effective(shares), _effective(of_groups)) - 1.0
     if degrees <= 0.0:
         return MeanEffect(mean, -np.inf, np.inf, len(clusters))
 
     of_clusters = _sum_by_cluster(parts, ends, apart)
-    of_groups = np.bincount(group, parts)
+    sums = np.bincount(group, parts)
     twice = np.bincount(group, parts * apart)
-    variance = of_clusters @ of_clusters - twice @ twice
+    variance = float(of_clusters @ of_clusters - twice @ twice)
     # Negative correlations of pairs that share one network can make the sum too small.
-    variance = max(variance, of_groups @ of_groups) * (degrees + 1.0) / degrees
+    variance = max(variance, float(sums @ sums)) * (degrees + 1.0) / degrees
     margin = float(stdtrit(degrees, 0.5 + LEVEL / 2) * np.sqrt(variance))
     return MeanEffect(mean, mean - margin, mean + margin, len(clusters))
 
@@ -101,12 +102,13 @@ def _weights(differences: Floats, group: Integers) -> Floats:
     mean_size = (count - float((sizes**2).sum()) / count) / (groups - 1)
     spread = max(0.0, (between - within) / mean_size)
     variances = within + sizes[group] * spread
-    return 1.0 / variances if variances.all() else np.ones(count)
+    weights = 1.0 / variances if variances.all() else np.ones(count)
+    return weights.astype(np.float64)
 
 
 def _sum_by_cluster(parts: Floats, ends: Integers, apart: NDArray[np.bool_]) -> Floats:
     """Return the sum of the parts of each cluster's pairs; a pair within it counts once."""
-    sums = np.bincount(ends[0], parts, minlength=int(ends.max()) + 1)
+    sums = np.bincount(ends[0], parts, minlength=int(ends.max()) + 1).astype(np.float64)
     sums += np.bincount(ends[1], parts * apart, minlength=len(sums))
     return sums
 

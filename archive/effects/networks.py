@@ -7,7 +7,7 @@ thousand networks take ten seconds. Values of named decisions are read each time
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 KIND = "effects"
 """Kind of the cached files."""
 
-COMBINED = {("shortcut", "stem"): "stem D"}
+COMBINED: Mapping[tuple[str, ...], str] = {("shortcut", "stem"): "stem D"}
 """Names of changes that are one edit with a name."""
 
 Row = tuple[str, str, Any, Any]
@@ -190,8 +190,8 @@ def _of_outlines(
         rows.append((places.setdefault(edit, len(places)), before, after))
         where.append(place)
 
-    columns = np.array(rows, np.int64).reshape(-1, 3).T
-    return NetworkEdits(list(places), *columns, where=where, sides=sides)
+    edits, before_of, after_of = np.array(rows, np.int64).reshape(-1, 3).T
+    return NetworkEdits(list(places), edits, before_of, after_of, where, sides)
 
 
 def _one_edit(changed: Sequence[Row]) -> tuple[Edit, bool, str] | None:
@@ -204,8 +204,8 @@ def _one_edit(changed: Sequence[Row]) -> tuple[Edit, bool, str] | None:
 
         return *edit_of(name, before or None, after or None), where
 
-    name = COMBINED.get(tuple(sorted(row[0] for row in changed)))
-    if name is None:
+    combined = COMBINED.get(tuple(sorted(row[0] for row in changed)))
+    if combined is None:
         return None
 
     pooled = [["avg pool" in str(value) for value in row[2:]] for row in changed]
@@ -213,13 +213,16 @@ def _one_edit(changed: Sequence[Row]) -> tuple[Edit, bool, str] | None:
     if not reverse and not any(after and not before for before, after in pooled):
         return None
 
-    return Edit(name, "", "added"), reverse, "network"
+    return Edit(combined, "", "added"), reverse, "network"
 
 
 def _of_traits(
     table: TraitTable, pairs: NetworkPairs, sides: Integers, *, named: bool
 ) -> NetworkEdits:
     """Return the edits of networks whose traits are texts; there may be 100,000s of pairs."""
+    if not len(pairs.first):
+        return NetworkEdits([], pairs.first, pairs.first, pairs.second, [], sides)
+
     old = table.codes[pairs.first]
     new = table.codes[pairs.second]
     column = np.argmax(old != new, axis=1)
@@ -237,12 +240,12 @@ def _of_traits(
         edit_of_case.append(places.setdefault(edit, len(places)))
         reversed_case.append(reverse)
 
-    reverse_of = np.array(reversed_case, bool)[case] if len(case) else np.zeros(0, bool)
-    edit = np.array(edit_of_case, np.int64)[case] if len(case) else np.zeros(0, np.int64)
+    reverse_of = np.array(reversed_case, np.bool_)[case]
     before_of = np.where(reverse_of, pairs.second, pairs.first)
     after_of = np.where(reverse_of, pairs.first, pairs.second)
     where = [table.names[place] for place in column.tolist()]
-    return NetworkEdits(list(places), edit, before_of, after_of, where, sides)
+    edits = np.array(edit_of_case, np.int64)[case]
+    return NetworkEdits(list(places), edits, before_of, after_of, where, sides)
 
 
 def _name(trait: str, *, named: bool) -> str:

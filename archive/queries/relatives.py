@@ -30,7 +30,7 @@ ORDER BY key, task, protocol, model
 
 
 @dataclass(frozen=True)
-class PublishedResult:
+class RelativeResult:
     """A result of a published model.
 
     Attributes:
@@ -51,7 +51,7 @@ class PublishedResult:
 
 
 @dataclass(frozen=True)
-class PublishedSpeed:
+class RelativeSpeed:
     """A measured speed of a published network.
 
     Attributes:
@@ -86,12 +86,12 @@ class Relative:
     family: str | None
     params: float | None
     flops: float | None
-    results: list[PublishedResult]
-    speeds: list[PublishedSpeed]
+    results: list[RelativeResult]
+    speeds: list[RelativeSpeed]
 
 
 @dataclass(frozen=True)
-class _Row:
+class _StoredRow:
     key: str
     params: float | None
     flops: float | None
@@ -117,7 +117,7 @@ def relatives(
         task: Restricts the results to a task; speeds are returned in any case.
         device: Part of the names of the devices whose speeds to return; None for all.
     """
-    rows = [_Row(*row) for row in run_query(connection, RESULTS, {"keys": list(keys)}).rows]
+    rows = [_StoredRow(*row) for row in run_query(connection, RESULTS, {"keys": list(keys)}).rows]
     results = []
     speeds = []
     for row in rows:
@@ -148,7 +148,7 @@ def relatives(
     return found
 
 
-def _comparable(rows: Iterable[_Row]) -> dict[str, str]:
+def _comparable(rows: Iterable[_StoredRow]) -> dict[str, str]:
     """Return the protocol of each task under which most networks have a result of their own data."""
     networks = {(row.task, row.protocol, row.key) for row in rows if row.pretraining is None}
     counts = Counter((task, protocol) for task, protocol, _ in networks)
@@ -159,8 +159,8 @@ def _comparable(rows: Iterable[_Row]) -> dict[str, str]:
     return protocols
 
 
-def _results(rows: Sequence[_Row], comparable: dict[str, str]) -> list[PublishedResult]:
-    chosen: dict[tuple[str, bool], _Row] = {}
+def _results(rows: Sequence[_StoredRow], comparable: dict[str, str]) -> list[RelativeResult]:
+    chosen: dict[tuple[str, bool], _StoredRow] = {}
     for row in rows:
         sign = -1.0 if row.direction == "minimise" else 1.0
         for kind in (True, False):
@@ -177,7 +177,7 @@ def _results(rows: Sequence[_Row], comparable: dict[str, str]) -> list[Published
     ):
         if kind or chosen.get((task, True)) is not row:
             found.append(
-                PublishedResult(
+                RelativeResult(
                     row.model, task, row.protocol, row.value, row.pretraining, comparable=kind
                 )
             )
@@ -185,10 +185,10 @@ def _results(rows: Sequence[_Row], comparable: dict[str, str]) -> list[Published
     return found
 
 
-def _speeds(rows: Iterable[_Row]) -> list[PublishedSpeed]:
+def _speeds(rows: Iterable[_StoredRow]) -> list[RelativeSpeed]:
     speeds = []
     for row in rows:
         if row.speed is not None:
-            speeds.append(PublishedSpeed(row.task, row.protocol, row.speed, row.latency))
+            speeds.append(RelativeSpeed(row.task, row.protocol, row.speed, row.latency))
 
     return speeds

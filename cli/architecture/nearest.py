@@ -27,7 +27,7 @@ from archive.values import assignments, counted
 
 if TYPE_CHECKING:
     from archive.agents.nearest import Neighbour, Similar
-    from archive.queries.relatives import PublishedResult, PublishedSpeed, Relative
+    from archive.queries.relatives import RelativeResult, RelativeSpeed, Relative
 
 NEIGHBOUR_COLUMNS = ("architecture", "distance", "layers", "edges", "evaluations", "configurations")
 MOST_CONFIGURATIONS = 3
@@ -176,8 +176,8 @@ def _print_relatives(result: Similar, published: Sequence[Relative]) -> None:
     speeds = []
     for relative in published:
         size = (relative.model, distances[relative.key], relative.params, relative.flops)
-        comparable: dict[str, PublishedResult] = {}
-        best: dict[str, PublishedResult] = {}
+        comparable: dict[str, RelativeResult] = {}
+        best: dict[str, RelativeResult] = {}
         for row in relative.results:
             (comparable if row.comparable else best)[row.task] = row
 
@@ -197,9 +197,9 @@ def _print_relatives(result: Similar, published: Sequence[Relative]) -> None:
         print_table(columns_of_speeds, speeds, title="published speeds")
 
 
-def _result(result: PublishedResult | None) -> tuple[float | None, str | None]:
+def _result(result: RelativeResult | None) -> tuple[float | None, str | None]:
     return (None, None) if result is None else (result.value, result.protocol)
 
 
-def _speed(speed: PublishedSpeed) -> tuple[str, str, float, float | None]:
+def _speed(speed: RelativeSpeed) -> tuple[str, str, float, float | None]:
     return speed.task, speed.protocol, speed.samples_per_second, speed.latency_ms
