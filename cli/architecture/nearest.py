@@ -27,7 +27,7 @@ from archive.values import assignments, counted
 
 if TYPE_CHECKING:
     from archive.agents.nearest import Neighbour, Similar
-    from archive.queries.relatives import RelativeResult, RelativeSpeed, Relative
+    from archive.queries.relatives import Relative, RelativeResult, RelativeSpeed
 
 NEIGHBOUR_COLUMNS = ("architecture", "distance", "layers", "edges", "evaluations", "configurations")
 MOST_CONFIGURATIONS = 3
