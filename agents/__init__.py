@@ -15,10 +15,11 @@ from archive.agents.registry import configured, get, names, settings
 
 if TYPE_CHECKING:
     from archive.agents.nearest import Similar
+    from archive.agents.prediction.predicting import PredictionDocument
     from archive.api import Archive
     from archive.architecture.graph import Architecture
 
-__all__ = ["configured", "get", "names", "settings", "similar", "study"]
+__all__ = ["configured", "get", "names", "predict", "settings", "similar", "study"]
 
 
 def similar(
@@ -33,3 +34,13 @@ def similar(
     from archive.agents import nearest
 
     return nearest.similar(archive, architecture, k, kernel, **how)
+
+
+def predict(
+    archive: Archive, network: Architecture | str, task: str, protocol: str, **how: Any
+) -> PredictionDocument:
+    """Predict the result of a network; see `archive.agents.prediction.predicting.predict`."""
+    # Imported lazily: it imports scipy.
+    from archive.agents.prediction import predicting
+
+    return predicting.predict(archive, network, task, protocol, **how)

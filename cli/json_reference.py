@@ -145,6 +145,8 @@ _COMMANDS: dict[str, tuple[type | str, ...]] = {
     "arch distance": ("archive.cli.architecture.command:DistanceList",),
     "arch nearest": ("archive.cli.architecture.nearest:NearestDocument",),
     "effects": ("archive.effects.effects:EffectReport",),
+    "arch nearest": (Similar,),
+    "predict": ("archive.agents.prediction.predicting:PredictionDocument",),
     "agents": ("archive.cli.catalogues:AgentList",),
     "agents NAME": ("archive.cli.catalogues:AgentDocument",),
     "tasks": ("archive.cli.training_catalogues:TaskList",),

@@ -67,6 +67,10 @@ COMMANDS = {
         "archive.cli.effects",
         "effects",
         "Show what a kind of edit brings: wider, other activation, other recipe.",
+    "predict": (
+        "archive.cli.predict",
+        "predict",
+        "Predict the result of a network before it is trained.",
     ),
     "dashboard": (
         "archive.cli.serving",

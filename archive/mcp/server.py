@@ -64,6 +64,7 @@ READING: tuple[ToolFunction, ...] = (
     studies.study,
     studies.top,
     networks.is_known,
+    networks.predict,
     relations.nearest,
     relations.compare,
     relations.effects,

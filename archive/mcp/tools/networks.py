@@ -11,6 +11,8 @@ from pydantic import Field
 
 from archive import drawing, spaces
 from archive.agents.ask_tell.types import EnqueuedArchitecture
+from archive.agents.prediction import predicting
+from archive.agents.prediction.predicting import PredictionDocument
 from archive.api import Archive
 from archive.architecture import codec, texts
 from archive.architecture.choice_operations import decision_labels
@@ -23,7 +25,7 @@ from archive.errors import CodecError, InvalidArchitectureError, UnknownNameErro
 from archive.kernels.differences import difference
 from archive.kernels.differences.picture import difference_diagram
 from archive.mcp import limits
-from archive.mcp.arguments import NetworkArgument, network_of
+from archive.mcp.arguments import NetworkArgument, TaskName, network_of
 from archive.mcp.limits import compact, largest, size_of, take_first
 from archive.queries.networks import KEY_OF_NETWORK
 from archive.queries.results_of import OpenProposal, StoredResult, open_proposals, results
@@ -165,6 +167,31 @@ def is_known(
         )
 
     return largest(first, items)
+
+
+def predict(
+    archive: Archive,
+    network: NetworkArgument,
+    task: TaskName,
+    protocol: Annotated[
+        str,
+        Field(
+            description="How it would be trained and measured, 'timm/a1_in1k@224'. It may be new: "
+            "words that it shares with others count."
+        ),
+    ],
+    metric: Annotated[
+        str | None, Field(description="Metric to predict, 'latency_ms'; the objective by default.")
+    ] = None,
+    k: Annotated[int, Field(ge=0, le=50, description="Number of relatives to name.")] = 5,
+) -> PredictionDocument:
+    """Predict the result of a network that nobody trained, from its graph and the recipe, with an
+    interval that holds in 90 % of the cases and the results of the most similar networks.
+
+    `validation` says how well whole families of networks are predicted from the others.
+    """
+    described = network_of(archive, network)
+    return predicting.predict(archive, described, task, protocol, metric=metric, relatives=k)
 
 
 def _fault(archive: Archive, network: Architecture, study: str | None) -> str | None:

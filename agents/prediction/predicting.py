@@ -1,0 +1,344 @@
+"""Prediction of a network's result on a task under a protocol, with an interval and evidence.
+
+    archive predict my_model.py:build --task imagenet-1k --protocol timm/a1_in1k@224
+
+The model is fitted to the archive's own results of the task (`process`), whichever they are:
+published results, imported tables, studies. Its fit is kept in a file as long as these results do
+not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from archive import cache
+from archive.agents.prediction.features import features
+from archive.agents.prediction.process import (
+    BY_NAME,
+    COVERAGE,
+    DEFAULTS,
+    LeftOutPredictions,
+    ProcessFit,
+    ResultProcess,
+    fit,
+    quantiles,
+    rows_of,
+    standardised,
+)
+from archive.agents.prediction.protocol_features import read_protocol
+from archive.agents.prediction.stored_features import features_of
+from archive.agents.prediction.table import ResultRow, ResultTable
+from archive.architecture.graph import Architecture
+from archive.architecture.parameter_operations import NAME as PARAMETERS
+from archive.errors import UsageError
+from archive.queries.task_results import TaskResult, task_results
+from archive.values import counted, require_at_least
+
+if TYPE_CHECKING:
+    from archive.api import Archive
+
+LEAST_NETWORKS = 20
+"""Fewest different networks that a prediction learns from."""
+
+LEAST_OF_PROTOCOL = 200
+"""Networks under one protocol, whatever the side of the images, that need no other protocols."""
+
+MOST_ROWS = 2000
+"""Most results that a prediction learns from: the time is cubic in it."""
+
+KIND = "prediction"
+
+
+@dataclass(frozen=True)
+class SimilarResult:
+    """A network like the predicted one, with its result under the most similar protocol.
+
+    Attributes:
+        architecture: Key of the network.
+        model: Name of the model at its source; null without one.
+        protocol: Protocol of the result.
+        value: The result.
+        similarity: Correlation of the two networks in the model, at most 1.
+        evaluation: Id of the evaluation.
+    """
+
+    architecture: str
+    model: str | None
+    protocol: str
+    value: float
+    similarity: float
+    evaluation: str
+
+
+@dataclass(frozen=True)
+class PredictionValidation:
+    """Predictions of all results that the model learns from, each family from the others.
+
+    A network without a family is left out alone.
+
+    Attributes:
+        families: Number of families.
+        rank_correlation: Spearman correlation of predictions and results; null where all are equal.
+        median_error: Median of the absolute errors.
+        coverage: Share of the results inside of their interval, corrected by other families.
+    """
+
+    families: int
+    rank_correlation: float | None
+    median_error: float
+    coverage: float
+
+
+@dataclass(frozen=True)
+class PredictionDocument:
+    """The predicted result of a network.
+
+    Attributes:
+        architecture: Key of the network.
+        task: Name of the task.
+        protocol: Name of the protocol.
+        metric: The metric; null for the objective.
+        value: The median of the prediction.
+        low: Lower end of the interval.
+        high: Upper end of the interval.
+        probability: Probability of the interval.
+        results: Number of results that the model learned from.
+        networks: Number of their networks.
+        of_protocol: Number of these results under the protocol itself.
+        validation: How well the model predicts families that it has not seen.
+        relatives: The most similar networks, the most similar first.
+    """
+
+    architecture: str
+    task: str
+    protocol: str
+    metric: str | None
+    value: float
+    low: float
+    high: float
+    probability: float
+    results: int
+    networks: int
+    of_protocol: int
+    validation: PredictionValidation
+    relatives: list[SimilarResult]
+
+
+def predict(
+    archive: Archive,
+    network: Architecture | str,
+    task: str,
+    protocol: str,
+    *,
+    metric: str | None = None,
+    relatives: int = 5,
+    notify: Callable[[str], None] | None = None,
+) -> PredictionDocument:
+    """Predict the result of a network that need not be in the archive.
+
+    Args:
+        archive: The archive whose results the model learns from.
+        network: A network, or a key or its prefix; a configuration of parameters stands for the
+            network that its model builds.
+        task: Name of a task with results.
+        protocol: Name of a protocol. It may be new: words that it shares with others count, and
+            `@SIDE` at its end is the side of the test images.
+        metric: Metric to predict; None for the objective.
+        relatives: Most similar networks to name, at most.
+        notify: Called with a message before a slow step.
+
+    Raises:
+        UnknownNameError: The archive has no such network, task or metric.
+        UsageError: Too few networks of the space have results, or `relatives` is negative.
+    """
+    require_at_least(0, relatives=relatives)
+    if isinstance(network, str):
+        network = archive.architectures.get(archive.architectures.find(network))
+
+    network = archive.builds.network_of(network)
+    results = _of_networks(archive, task_results(archive.connection, task, metric))
+    of_space = [result for result in results if result.space == network.space]
+    distinct = len({result.architecture for result in of_space})
+    if distinct < LEAST_NETWORKS:
+        raise UsageError(
+            f"a prediction needs results of {LEAST_NETWORKS} networks, and the task {task} has "
+            f"those of {counted(distinct, 'network')} of the space {network.space}: evaluate or "
+            "import more"
+        )
+
+    return _predict(archive, network, task, protocol, metric, relatives, of_space, notify)
+
+
+def _predict(
+    archive: Archive,
+    network: Architecture,
+    task: str,
+    protocol: str,
+    metric: str | None,
+    relatives: int,
+    results: Sequence[TaskResult],
+    notify: Callable[[str], None] | None,
+) -> PredictionDocument:
+    chosen = choose(results, protocol)
+    keys = list(dict.fromkeys(result.architecture for result in chosen))
+    described = features_of(archive, network.space, keys, notify)
+    rows = [row_of(result) for result in chosen]
+    table = ResultTable(rows, described)
+    process = ResultProcess(table.inputs, table.values, _fit(archive, table, notify))
+    query = ResultRow(network.key, read_protocol(protocol), family="")
+    queries = table.read([query], {network.key: features(network)})
+    value, low, high = process.predict(queries)
+    similarities = process.similarities(queries)
+    return PredictionDocument(
+        architecture=network.key,
+        task=task,
+        protocol=protocol,
+        metric=metric,
+        value=float(value[0]),
+        low=float(low[0]),
+        high=float(high[0]),
+        probability=COVERAGE,
+        results=len(rows),
+        networks=len(keys),
+        of_protocol=sum(result.protocol == protocol for result in chosen),
+        validation=validate(table, process.fitted),
+        relatives=_relatives(chosen, protocol, similarities, relatives),
+    )
+
+
+def choose(results: Sequence[TaskResult], protocol: str) -> list[TaskResult]:
+    """Return the results that a prediction under a protocol learns from.
+
+    Protocols that share more words come first; where the protocol itself has many networks, whatever
+    the side of the images, others are not needed.
+    """
+    recipe = read_protocol(protocol)
+    same = [result for result in results if read_protocol(result.protocol).stem == recipe.stem]
+    if len({result.architecture for result in same}) >= LEAST_OF_PROTOCOL:
+        results = same
+
+    def unlike(result: TaskResult) -> int:
+        return -len(recipe.words & read_protocol(result.protocol).words)
+
+    return sorted(results, key=unlike)[:MOST_ROWS]
+
+
+def row_of(result: TaskResult) -> ResultRow:
+    """Return a result as a row of the model."""
+    return ResultRow(
+        network=result.architecture,
+        recipe=read_protocol(result.protocol, result.pretraining or ""),
+        family=result.family or result.architecture,
+        value=result.value,
+    )
+
+
+def validate(table: ResultTable, fitted: ProcessFit) -> PredictionValidation:
+    """Return how well families are predicted that the model has not seen."""
+    from scipy.stats import spearmanr
+
+    transform = BY_NAME[fitted.transform]
+    targets, centre, spread = standardised(transform, table.values)
+    means = fitted.left_out.means
+    residuals = (targets - means) / fitted.left_out.stds
+    inside = np.zeros(len(targets), np.bool_)
+    families = rows_of(table.families)
+    for rows in families:
+        others = np.delete(residuals, rows)
+        low, high = quantiles(others, 0.5 * (1.0 - COVERAGE))
+        inside[rows] = (low <= residuals[rows]) & (residuals[rows] <= high)
+
+    differs = np.ptp(targets) > 0.0 and np.ptp(means) > 0.0
+    errors = np.abs(transform.restore(centre + spread * means) - table.values)
+    return PredictionValidation(
+        families=len(families),
+        rank_correlation=float(spearmanr(means, targets).statistic) if differs else None,
+        median_error=float(np.median(errors)),
+        coverage=float(inside.mean()),
+    )
+
+
+def _of_networks(archive: Archive, results: Sequence[TaskResult]) -> list[TaskResult]:
+    """Return results with the networks of configurations of parameters in their places."""
+    configurations = {r.architecture for r in results if r.space == PARAMETERS}
+    if not configurations:
+        return list(results)
+
+    builds = archive.builds.of(configurations)
+    networks = archive.architectures.get_many(build.network for build in builds.values())
+    replaced = []
+    for result in results:
+        build = builds.get(result.architecture)
+        if build is not None and build.network in networks:
+            space = networks[build.network].space
+            result = replace(result, architecture=build.network, space=space)
+
+        replaced.append(result)
+
+    return replaced
+
+
+def _relatives(
+    results: Sequence[TaskResult], protocol: str, similarities: np.ndarray, most: int
+) -> list[SimilarResult]:
+    """Return the most similar networks, each with the result of the most similar protocol."""
+    recipe = read_protocol(protocol)
+
+    def likeness(index: int) -> tuple[float, bool, int, str]:
+        result = results[index]
+        shared = len(recipe.words & read_protocol(result.protocol).words)
+        exact = result.protocol == protocol
+        return (-round(float(similarities[index]), 9), not exact, -shared, result.evaluation)
+
+    named: dict[str, SimilarResult] = {}
+    for index in sorted(range(len(results)), key=likeness):
+        result = results[index]
+        if len(named) >= most:
+            break
+
+        if result.architecture not in named:
+            named[result.architecture] = SimilarResult(
+                architecture=result.architecture,
+                model=result.model,
+                protocol=result.protocol,
+                value=result.value,
+                similarity=float(similarities[index]),
+                evaluation=result.evaluation,
+            )
+
+    return list(named.values())
+
+
+def _fit(archive: Archive, table: ResultTable, notify: Callable[[str], None] | None) -> ProcessFit:
+    """Return the fit to a table, from its file if there is one."""
+    digest = blake2b(digest_size=16)
+    for row in table.rows:
+        recipe = f"{row.recipe.stem} {row.recipe.side} {sorted(row.recipe.words)}"
+        digest.update(f"{row.network} {recipe} {row.family} {row.value!r}\n".encode())
+
+    place = digest.hexdigest()
+    home = archive.connection.settings.home
+    arrays = cache.read(KIND, place, home)
+    if arrays is not None:
+        theta = dict(zip(DEFAULTS, arrays["theta"].tolist(), strict=True))
+        return ProcessFit(
+            str(arrays["transform"]), theta, LeftOutPredictions(arrays["means"], arrays["stds"])
+        )
+
+    if notify is not None:
+        notify(f"fitting the model to {counted(len(table.rows), 'result')}, once")
+
+    fitted = fit(table.inputs, table.values, table.families)
+    arrays = {
+        "theta": np.array([fitted.theta[name] for name in DEFAULTS]),
+        "transform": np.array(fitted.transform),
+        "means": fitted.left_out.means,
+        "stds": fitted.left_out.stds,
+    }
+    cache.write(KIND, place, arrays, home)
+    return fitted
