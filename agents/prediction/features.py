@@ -11,7 +11,8 @@ are close where they spend their work on the same kinds of operations.
 | `work`        | square roots of the shares of each kind of operation in multiply-adds and in     |
 |               | parameters                                                                       |
 | `functions`   | activations by kind, norms, gates, softmax, for each layer with weights          |
-| `resolutions` | shares of the multiply-adds at each halving of the image; stem, windows          |
+| `resolutions` | shares of the multiply-adds at each halving of the image; stem, windows,         |
+|               | enlargement of the test images                                                   |
 | `wiring`      | sums, products, copies and pools for each layer with weights                     |
 
 Networks of other spaces have no shapes: `size` has their layers, edges, depth and mass, `work` the
@@ -41,7 +42,11 @@ SIDE = "size: side"
 SCALED = ("size: multiply-adds", "size: activations", "size: traffic", "size: roofline")
 """Logarithms to base 2 that grow with the number of pixels."""
 
-LINEAR = (*SCALED, "size: parameters", SIDE)
+ENLARGEMENT = "resolutions: enlargement"
+"""Logarithm to base 2 of the side of the test images over the network's own: many networks are
+tested on larger images than they were made for."""
+
+LINEAR = (*SCALED, "size: parameters", SIDE, ENLARGEMENT)
 """Features with a linear effect, which holds outside of the range of the results, too."""
 
 BALANCE = 200
@@ -86,9 +91,9 @@ def at_side(described: Features, side: int | None) -> Features:
     if side is None or not own:
         return described
 
-    halvings = math.log2(side) - own
-    scaled = {name: described[name] + 2.0 * halvings for name in SCALED}
-    return {**described, **scaled, SIDE: math.log2(side)}
+    doublings = math.log2(side) - own
+    scaled = {name: described[name] + 2.0 * doublings for name in SCALED}
+    return {**described, **scaled, SIDE: math.log2(side), ENLARGEMENT: doublings}
 
 
 def _of_cells(architecture: Architecture) -> Features:
@@ -130,6 +135,7 @@ def _of_torch(architecture: Architecture) -> Features:
         "size: widest": _log(sums["widest"]),
         "size: head": _log(sums["head"]),
         SIDE: math.log2(max(sums["side"], 1.0)),
+        ENLARGEMENT: 0.0,
         "functions: norms": norms / weighted,
         "functions: gates": sums["gates"] / weighted,
         "functions: softmax": sums["softmax"] / weighted,

@@ -352,11 +352,15 @@ class ResultProcess:
 
     def restore(self, targets: Array) -> Array:
         """Return values from u."""
-        return self.transform.restore(self._centre + self._spread * targets)
+        restored: Array = self.transform.restore(self._centre + self._spread * targets)
+        return restored
 
     def similarities(self, query: ResultInputs) -> Array:
         """Return the similarity of one query's network to each row's, at most 1: (n,)."""
-        return ResultPairs(query, self.inputs).similarity(self.fitted.theta["length"])[0]
+        similarities: Array = ResultPairs(query, self.inputs).similarity(
+            self.fitted.theta["length"]
+        )
+        return similarities.ravel()
 
 
 def quantiles(residuals: Array, tail: float) -> tuple[float, float]:
@@ -373,4 +377,5 @@ def _squares(first: Array, second: Array) -> Array:
     """Return the mean squared differences of features: (m, n)."""
     norms = np.square(first).sum(axis=1)[:, None] + np.square(second).sum(axis=1)
     squares: Array = np.maximum(norms - 2.0 * first @ second.T, 0.0)
-    return squares / max(first.shape[1], 1)
+    squares /= max(first.shape[1], 1)
+    return squares

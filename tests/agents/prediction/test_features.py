@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from archive.agents.prediction.features import BALANCE, at_side, features
+from archive.agents.prediction.features import BALANCE, ENLARGEMENT, at_side, features
 from archive.architecture.aten import blocks
 from tests.support.networks import torch_nets
 from tests.support.stores import cells
@@ -48,10 +48,11 @@ def test_a_folded_network_has_the_features_of_the_network_written_out():
 def test_another_size_of_the_image_scales_work_alone():
     described = features(torch_nets.residual())
     larger = at_side(described, 16)
-    changed = {name for name in described if larger[name] != described[name]}
+    changed = {name for name in described if larger[name] != described[name]} - {ENLARGEMENT}
     assert larger["size: multiply-adds"] == described["size: multiply-adds"] + 2.0
     assert larger["size: side"] == 4.0
     assert changed <= {name for name in described if name.startswith("size:")}
+    assert larger[ENLARGEMENT] == 1.0
     assert at_side(described, None) == described == at_side(described, 8)
 
 
