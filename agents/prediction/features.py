@@ -23,7 +23,7 @@ Square roots keep apart the small shares, which matter most.
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 
 from archive.architecture.aten.blocks import repeats
@@ -168,11 +168,11 @@ def _log(number: float) -> float:
     return math.log2(number + 1.0)
 
 
-class _Sums(Counter[str]):
+class _Sums(defaultdict[str, float]):
     """Sums over the layers of a network of the space `torch`, for one input."""
 
     def __init__(self, architecture: Architecture) -> None:
-        super().__init__()
+        super().__init__(float)
         self.shapes = output_shapes(architecture)
         image = self.shapes[0] or ()
         self.image_side = image[-1] if len(image) >= 4 else 0
