@@ -38,6 +38,11 @@ PROGRAMS = {
         "parameters",
         "Compare agents on spaces of parameters beside other optimisers.",
     ),
+    "prediction": (
+        "tests.benchmarks.agents.prediction",
+        "prediction",
+        "Measure predictions of families that were left out.",
+    ),
     "store": (PARTS, "store", "Measure the embedded server."),
     "surrogates": (PARTS, "surrogates", "Measure exactness, speed and rank correlation."),
     "throughput": (PARTS, "throughput", "Measure life cycles a second beside Optuna's storages."),
