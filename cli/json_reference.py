@@ -145,7 +145,6 @@ _COMMANDS: dict[str, tuple[type | str, ...]] = {
     "arch distance": ("archive.cli.architecture.command:DistanceList",),
     "arch nearest": ("archive.cli.architecture.nearest:NearestDocument",),
     "effects": ("archive.effects.effects:EffectReport",),
-    "arch nearest": (Similar,),
     "predict": ("archive.agents.prediction.predicting:PredictionDocument",),
     "agents": ("archive.cli.catalogues:AgentList",),
     "agents NAME": ("archive.cli.catalogues:AgentDocument",),

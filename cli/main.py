@@ -67,6 +67,7 @@ COMMANDS = {
         "archive.cli.effects",
         "effects",
         "Show what a kind of edit brings: wider, other activation, other recipe.",
+    ),
     "predict": (
         "archive.cli.predict",
         "predict",
