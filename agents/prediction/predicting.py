@@ -32,7 +32,7 @@ from archive.agents.prediction.process import (
 )
 from archive.agents.prediction.protocol_features import read_protocol
 from archive.agents.prediction.stored_features import features_of
-from archive.agents.prediction.table import ResultRow, ResultTable
+from archive.agents.prediction.table import LearnedRows, ResultRow
 from archive.architecture.graph import Architecture
 from archive.architecture.parameter_operations import NAME as PARAMETERS
 from archive.errors import UsageError
@@ -188,7 +188,7 @@ def _predict(
     keys = list(dict.fromkeys(result.architecture for result in chosen))
     described = features_of(archive, network.space, keys, notify)
     rows = [row_of(result) for result in chosen]
-    table = ResultTable(rows, described)
+    table = LearnedRows(rows, described)
     process = ResultProcess(table.inputs, table.values, _fit(archive, table, notify))
     query = ResultRow(network.key, read_protocol(protocol), family="")
     queries = table.read([query], {network.key: features(network)})
@@ -238,7 +238,7 @@ def row_of(result: TaskResult) -> ResultRow:
     )
 
 
-def validate(table: ResultTable, fitted: ProcessFit) -> PredictionValidation:
+def validate(table: LearnedRows, fitted: ProcessFit) -> PredictionValidation:
     """Return how well families are predicted that the model has not seen."""
     from scipy.stats import spearmanr
 
@@ -314,7 +314,7 @@ def _relatives(
     return list(named.values())
 
 
-def _fit(archive: Archive, table: ResultTable, notify: Callable[[str], None] | None) -> ProcessFit:
+def _fit(archive: Archive, table: LearnedRows, notify: Callable[[str], None] | None) -> ProcessFit:
     """Return the fit to a table, from its file if there is one."""
     digest = blake2b(digest_size=16)
     for row in table.rows:

@@ -38,7 +38,7 @@ class ResultRow:
     model: str = ""
 
 
-class ResultTable:
+class LearnedRows:
     """Rows of results, with the scales of their features.
 
     Args:

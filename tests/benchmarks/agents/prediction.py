@@ -14,7 +14,7 @@ from archive.agents.prediction.features import at_side
 from archive.agents.prediction.predicting import choose, row_of, validate
 from archive.agents.prediction.process import fit
 from archive.agents.prediction.stored_features import features_of
-from archive.agents.prediction.table import ResultTable
+from archive.agents.prediction.table import LearnedRows
 from archive.cli.render import open_archive, print_table
 from archive.queries.task_results import task_results
 
@@ -47,7 +47,7 @@ def prediction(
         keys = list(dict.fromkeys(result.architecture for result in results))
         described = features_of(archive, space, keys)
 
-    table = ResultTable([row_of(result) for result in results], described)
+    table = LearnedRows([row_of(result) for result in results], described)
     fitted = fit(table.inputs, table.values, table.families)
     rows = [("archive predict", *rank(table, fitted.left_out.means))]
     for name, columns in BASELINES.items():
@@ -58,7 +58,7 @@ def prediction(
     print(f"{len(results)} results, {outcome.families} families, {outcome.coverage:.3f} covered")
 
 
-def rank(table: ResultTable, predicted: np.ndarray) -> tuple[float, float]:
+def rank(table: LearnedRows, predicted: np.ndarray) -> tuple[float, float]:
     """Return Spearman correlations: of all results, and of those without further data."""
     from scipy.stats import spearmanr
 
@@ -70,7 +70,7 @@ def rank(table: ResultTable, predicted: np.ndarray) -> tuple[float, float]:
     return correlations[0], correlations[1]
 
 
-def forest(table: ResultTable, columns: tuple[str, ...]) -> np.ndarray:
+def forest(table: LearnedRows, columns: tuple[str, ...]) -> np.ndarray:
     """Return the predictions of a random forest on sizes, in folds of families."""
     from sklearn.ensemble import RandomForestRegressor
     from sklearn.model_selection import GroupKFold, cross_val_predict
