@@ -38,8 +38,10 @@ from archive.trainer.intake.programs import ModelTensor, Program
 from archive.trainer.intake.settings import (
     AttributeConversion,
     arguments_of,
+    default_text,
     is_number,
     is_stand_in,
+    module_name,
     name_of,
     place,
     recurrent_attributes,
@@ -49,9 +51,6 @@ from archive.trainer.intake.settings import (
 
 MOST_CONTENT = 2**20
 """Largest constant of an architecture, in characters of its compressed text."""
-
-MOST_NAME = 100
-"""Longest name of a layer's module."""
 
 Names = dict[tuple[int, str], str]
 """Name in the model of each tensor, by the position of its layer and its attribute (`shape` of a
@@ -461,16 +460,6 @@ class NetworkDraft:
         return reached
 
 
-def module_name(node: fx.Node) -> str:
-    """Return the name of the innermost module of the model that a node comes from."""
-    stack = node.meta.get("nn_module_stack") or {}
-    path = ""
-    for entry in stack.values():
-        path = str(entry[0])
-
-    return path.removeprefix("L['self'].")[:MOST_NAME]
-
-
 def _plain(op: str, attributes: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
     """Return attributes without defaults and with short spatial values, and the layer's stride."""
     settings: dict[str, Any] = {}
@@ -494,7 +483,7 @@ def _plain(op: str, attributes: Mapping[str, Any]) -> tuple[dict[str, Any], int]
 
     shortened: dict[str, Any] = {}
     for name, value in settings.items():
-        if _text(value) != defaults.get(name):
+        if default_text(value) != defaults.get(name):
             shortened[name] = value
 
     return shortened, stride
@@ -506,11 +495,3 @@ def _shorten(name: str, value: Any) -> Any:
         return value[0]
 
     return tuple(value) if isinstance(value, list) else value
-
-
-def _text(value: Any) -> str:
-    """Return a value as signatures write defaults."""
-    if isinstance(value, tuple):
-        return "[" + ", ".join(map(_text, value)) + "]"
-
-    return f'"{value}"' if isinstance(value, str) else repr(value)

@@ -19,6 +19,8 @@ from archive.trainer.intake import stand_ins
 # The largest index, which stands for the end of a side.
 _END = 2**63 - 1
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\w+)\s+(.*)')
+# Longest name of a layer, as that of the codec.
+_MOST_NAME = 100
 
 
 class AttributeConversion:
@@ -219,6 +221,24 @@ def place(node: fx.Node) -> str:
 
     file, line, function, code = frames[-1]
     return f" (at {file.rpartition('/')[2]}:{line} in {function}: {code:.80})"
+
+
+def module_name(node: fx.Node) -> str:
+    """Return the name of the innermost module of the model that a node comes from."""
+    stack = node.meta.get("nn_module_stack") or {}
+    path = ""
+    for entry in stack.values():
+        path = str(entry[0])
+
+    return path.removeprefix("L['self'].")[:_MOST_NAME]
+
+
+def default_text(value: Any) -> str:
+    """Return a value as signatures write defaults."""
+    if isinstance(value, tuple):
+        return "[" + ", ".join(map(default_text, value)) + "]"
+
+    return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
 def recurrent_attributes(op: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
