@@ -102,7 +102,7 @@ def _kind(draft: Draft, main: Sequence[NetworkModule]) -> str:
     if len(windows) == len(convs) and len(convs) == 2:
         return "basic"
 
-    if len(convs) == 3 and windows and not {0, 2}.intersection(windows):
+    if len(convs) > 2 and windows and not {0, len(convs) - 1}.intersection(windows):
         return "bottleneck"
 
     if len(convs) == 2 and windows == [0]:
@@ -145,7 +145,8 @@ def _describe_sizes(
         stride = round(int(old) / int(new))
         if stride > 1:
             properties["stride"] = stride
-    elif stride_of(main) > 1:
+    elif stride_of(main) > 1 and ("tokens" not in properties or draft.form == "downsampling"):
+        # Among tokens, attention may reduce keys and values alone.
         properties["stride"] = stride_of(main)
 
 
