@@ -20,12 +20,9 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from archive.architecture import compact
-from archive.architecture.aten.blocks import START
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.layer_mass import total_mass
-from archive.architecture.outline.blocks import NetworkBlock
-from archive.architecture.outline.outline import outline
-from archive.architecture.outline.words import module_text
+from archive.architecture.outline.summary import block_of_layers, block_rows
 from archive.database.statements import lock
 from archive.errors import InvalidArchitectureError, UnknownNameError, UsageError
 from archive.store.properties import read_column
@@ -376,7 +373,7 @@ def store(tx: ManagedTransaction, architectures: Iterable[Architecture]) -> None
         # One network in a statement, because such a network may have thousands of layers.
         if network.arguments:
             tx.run(ADD_WITH_ATTRIBUTES, _row_with_attributes(network)).consume()
-            tx.run(ADD_BLOCKS, key=network.key, blocks=_block_rows(network)).consume()
+            tx.run(ADD_BLOCKS, key=network.key, blocks=block_rows(network)).consume()
 
 
 def add_missing_blocks(tx: ManagedTransaction) -> int:
@@ -386,8 +383,8 @@ def add_missing_blocks(tx: ManagedTransaction) -> int:
     """
     keys = read_column(tx.run(WITHOUT_BLOCKS, limit=CONVERTED), "key")
     for network in load(tx, keys).values():
-        tx.run(ADD_BLOCKS, key=network.key, blocks=_block_rows(network)).consume()
-        block_of = _block_of(network)
+        tx.run(ADD_BLOCKS, key=network.key, blocks=block_rows(network)).consume()
+        block_of = block_of_layers(network)
         listed = [block_of.get(u) for u in range(len(network.layers))]
         tx.run(PUT_INTO_BLOCKS, key=network.key, block_of=listed).consume()
 
@@ -444,7 +441,7 @@ def _row(architecture: Architecture) -> Row:
 def _row_with_attributes(architecture: Architecture) -> Row:
     """Return the row of a network whose layers have attributes, and whose edges have arguments."""
     whole = _row(architecture)
-    block_of = _block_of(architecture)
+    block_of = block_of_layers(architecture)
     layers = []
     for row, layer in zip(whole["layers"], architecture.layers, strict=True):
         names = {"block": block_of.get(row["index"]), "module": layer.name or None}
@@ -455,45 +452,6 @@ def _row_with_attributes(architecture: Architecture) -> Row:
         edges.append({"tail": tail, "head": head, "arguments": list(used)})
 
     return {**whole, "layers": layers, "edges": edges}
-
-
-def _blocks(architecture: Architecture) -> list[tuple[str, NetworkBlock]]:
-    """Return the blocks of a network with the names of their sections, in order.
-
-    The modules of the stem and of the head are blocks, too.
-    """
-    blocks: list[tuple[str, NetworkBlock]] = []
-    for section in outline(architecture).sections:
-        for block in section.blocks:
-            blocks.append((section.name, block))
-
-    return blocks
-
-
-def _block_of(architecture: Architecture) -> dict[int, int]:
-    """Return the block of each layer; empty for a folded network, whose outline has others."""
-    block_of: dict[int, int] = {}
-    if not architecture.positions(START):
-        for number, (_, block) in enumerate(_blocks(architecture)):
-            block_of |= dict.fromkeys(block.layers, number)
-
-    return block_of
-
-
-def _block_rows(architecture: Architecture) -> list[Row]:
-    """Return the properties of a network's blocks."""
-    rows = []
-    for index, (section, block) in enumerate(_blocks(architecture)):
-        own = {"index": index, "section": section, "kind": block.kind, "layers": len(block.layers)}
-        properties: dict[str, Any] = {**block.properties, **own}
-        properties["modules"] = module_text(block.modules)
-        if "groups" in properties:
-            # A property has values of one type: a number, or the word depthwise.
-            properties["groups"] = str(properties["groups"])
-
-        rows.append(properties)
-
-    return rows
 
 
 def _properties(layer: Layer) -> dict[str, Any]:

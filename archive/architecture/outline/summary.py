@@ -1,14 +1,17 @@
-"""An outline as rows of a table: equal blocks in a row are one row."""
+"""An outline as rows: of a table, where equal blocks are one row, and of stored blocks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
+from archive.architecture.aten.blocks import START
+from archive.architecture.graph import Architecture
 from archive.architecture.outline.blocks import NetworkBlock
 from archive.architecture.outline.changes import ranges
-from archive.architecture.outline.outline import HEAD, STEM, Outline, Section
+from archive.architecture.outline.outline import HEAD, STEM, Outline, Section, outline
 from archive.architecture.outline.words import module_text
 
 _ENTRY = ("in_channels", "stride", "shortcut", "downsampling")
@@ -181,3 +184,42 @@ def source_name(outline: Outline, blocks: Sequence[NetworkBlock]) -> str:
             shared = shared[:length]
 
     return ".".join(shared or [])
+
+
+def _blocks(architecture: Architecture) -> list[tuple[str, NetworkBlock]]:
+    """Return the blocks of a network with the names of their sections, in order.
+
+    The modules of the stem and of the head are blocks, too.
+    """
+    blocks: list[tuple[str, NetworkBlock]] = []
+    for section in outline(architecture).sections:
+        for block in section.blocks:
+            blocks.append((section.name, block))
+
+    return blocks
+
+
+def block_of_layers(architecture: Architecture) -> dict[int, int]:
+    """Return the block of each layer; empty for a folded network, whose outline has others."""
+    block_of: dict[int, int] = {}
+    if not architecture.positions(START):
+        for number, (_, block) in enumerate(_blocks(architecture)):
+            block_of |= dict.fromkeys(block.layers, number)
+
+    return block_of
+
+
+def block_rows(architecture: Architecture) -> list[dict[str, Any]]:
+    """Return the properties of a network's blocks, as an archive stores them."""
+    listed: list[dict[str, Any]] = []
+    for index, (section, block) in enumerate(_blocks(architecture)):
+        own = {"index": index, "section": section, "kind": block.kind, "layers": len(block.layers)}
+        properties: dict[str, Any] = {**block.properties, **own}
+        properties["modules"] = module_text(block.modules)
+        if "groups" in properties:
+            # A property has values of one type: a number, or the word depthwise.
+            properties["groups"] = str(properties["groups"])
+
+        listed.append(properties)
+
+    return listed
