@@ -10,7 +10,7 @@
   junction.
 - In spaces that have dead ends, layers on no way from the input to the output are pale, and say so.
 - Repeated parts are drawn once, in a frame with their number.
-- Imported models are drawn by modules and blocks (`archive.architecture.diagram_modules`).
+- Imported models are drawn by modules and blocks (`archive.architecture.outline.picture`).
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from archive import drawing
 from archive.architecture.aten.blocks import END, START, blocks
 from archive.architecture.aten.vocabulary import NAME as TORCH
 from archive.architecture.diagram_labels import channels, node
-from archive.architecture.diagram_modules import modules_diagram
 from archive.architecture.graph import Architecture
 from archive.architecture.layer import Edge
 from archive.architecture.operations import INPUT, OUTPUT, vocabulary
 from archive.architecture.outline.outline import outline
+from archive.architecture.outline.picture import modules_diagram
 from archive.architecture.repeats import Repeat, find_repeats, value_parents
 from archive.architecture.traversal import reach
 from archive.drawing import Diagram, DiagramNode, Frame, Link, Panel, Theme

@@ -12,5 +12,7 @@
 | `outline`    | the outline of a network: stem, stages, head                                    |
 | `words`      | modules as texts                                                                |
 | `changes`    | named changes between two outlines                                              |
+| `summary`    | an outline as rows of a table, and the rows of stored blocks                    |
+| `picture`    | diagrams by modules                                                             |
 | `numbers`    | an outline as numbers, for predictions                                          |
 """
