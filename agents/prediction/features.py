@@ -201,6 +201,7 @@ class _Sums(defaultdict[str, float]):
         out = _per_input(shape)
         numbers = math.prod(matrix)
         halving = HALVINGS - 1
+        work: float
         if layer.op == "convolution" and len(matrix) > 2:
             kind = _kind_of_convolution(layer, matrix)
             image = source if layer.attributes.get("transposed") else shape or ()

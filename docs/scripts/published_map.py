@@ -63,7 +63,8 @@ def draw() -> bytes:
     for family, _ in Counter(members).most_common(NAMED):
         middle = np.median(points[[member == family for member in members]], axis=0)
         axes.text(
-            *middle,
+            middle[0],
+            middle[1],
             family.replace("_", " "),
             fontsize=7,
             ha="center",
