@@ -27,8 +27,6 @@ from archive.architecture.diagram_labels import channels, node
 from archive.architecture.graph import Architecture
 from archive.architecture.layer import Edge
 from archive.architecture.operations import INPUT, OUTPUT, vocabulary
-from archive.architecture.outline.outline import outline
-from archive.architecture.outline.picture import modules_diagram
 from archive.architecture.repeats import Repeat, find_repeats, value_parents
 from archive.architecture.traversal import reach
 from archive.drawing import Diagram, DiagramNode, Frame, Link, Panel, Theme
@@ -97,6 +95,9 @@ def diagram(
             as a convolution with norm and activation, unless there are notes or labels.
     """
     if architecture.space == TORCH and not (layers or notes or labels):
+        from archive.architecture.outline.outline import outline
+        from archive.architecture.outline.picture import modules_diagram
+
         architecture = architecture.canonical
         drawn_outline = outline(architecture)
         title = _title(architecture)

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from archive.architecture import compact
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.layer_mass import total_mass
-from archive.architecture.outline.summary import block_of_layers, block_rows
 from archive.database.statements import lock
 from archive.errors import InvalidArchitectureError, UnknownNameError, UsageError
 from archive.store.properties import read_column
@@ -362,6 +361,9 @@ def store(tx: ManagedTransaction, architectures: Iterable[Architecture]) -> None
     If another transaction stores one of them at the same time, this one has to run again, because
     keys are unique.
     """
+    # Other spaces have no outlines, and few commands store networks.
+    from archive.architecture.outline.summary import block_rows
+
     by_key = {architecture.key: architecture for architecture in architectures}
     existing = known(tx, by_key)
     networks = [by_key[key].canonical for key in sorted(by_key) if key not in existing]
@@ -381,6 +383,8 @@ def add_missing_blocks(tx: ManagedTransaction) -> int:
 
     Releases before schema version 10 stored none.
     """
+    from archive.architecture.outline.summary import block_of_layers, block_rows
+
     keys = read_column(tx.run(WITHOUT_BLOCKS, limit=CONVERTED), "key")
     for network in load(tx, keys).values():
         tx.run(ADD_BLOCKS, key=network.key, blocks=block_rows(network)).consume()
@@ -440,6 +444,8 @@ def _row(architecture: Architecture) -> Row:
 
 def _row_with_attributes(architecture: Architecture) -> Row:
     """Return the row of a network whose layers have attributes, and whose edges have arguments."""
+    from archive.architecture.outline.summary import block_of_layers
+
     whole = _row(architecture)
     block_of = block_of_layers(architecture)
     layers = []

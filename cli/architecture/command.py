@@ -155,10 +155,7 @@ def show(ctx: click.Context, key: str, by_layer: bool, as_json: bool) -> None:
     shown in place of the layers.
     """
     from archive.architecture import codec, texts
-    from archive.architecture.aten.vocabulary import NAME as TORCH
     from archive.architecture.choice_operations import decision_labels
-    from archive.architecture.outline.outline import outline
-    from archive.architecture.outline.summary import rows as outline_rows
     from archive.database.driver import hide_arrays
 
     # Only keys go to the database.
@@ -186,7 +183,7 @@ def show(ctx: click.Context, key: str, by_layer: bool, as_json: bool) -> None:
             configuration=configuration,
             network=network,
             configurations=configurations,
-            outline=outline_rows(outline(architecture)),
+            outline=_outline_of(architecture),
             architecture=codec.to_dict(architecture),
             evaluations=evaluations,
             proxies=scores,
@@ -194,17 +191,26 @@ def show(ctx: click.Context, key: str, by_layer: bool, as_json: bool) -> None:
         print_json(document)
         return
 
+    # Networks that are not there need no operations of PyTorch.
+    from archive.architecture.aten.vocabulary import NAME as TORCH
+
     named = settings_text(configuration) or None
     labels = decision_labels(architecture, configuration)
     links = {"network": network, "configurations": configurations}
     _print_details({**details, "text": text, "configuration": named, **links})
     if architecture.space == TORCH and not by_layer:
-        print_outline(outline_rows(outline(architecture)))
+        print_outline(_outline_of(architecture))
     else:
         _print_layers(architecture, labels)
 
     _print_items("evaluations", evaluations)
     _print_items("zero-cost proxies", scores)
+
+
+def _outline_of(architecture: Architecture) -> list[OutlineRow]:
+    from archive.architecture.outline import outline, summary
+
+    return summary.rows(outline.outline(architecture))
 
 
 def print_outline(listed: Sequence[OutlineRow]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,6 +24,7 @@ from archive.cli.render import (
 )
 
 if TYPE_CHECKING:
+    from archive import runtime
     from archive.trainer.zoo.importing import ZooProgress
 
 PAUSE = 30.0
@@ -131,7 +131,7 @@ def zoo(
 
     check_installed(name)
     networks = select(ZOOS[name].published(None if folder is None else Path(folder)), patterns)
-    limits = BuildLimits(processes or os.cpu_count() or 1, seconds, memory_bytes)
+    limits = BuildLimits(processes or runtime.count_cores(), seconds, memory_bytes)
     with open_archive(ctx) as archive, _progress(len(networks)) as progress:
         content = import_zoo(archive, name, networks, limits, again=retry, progress=progress)
 

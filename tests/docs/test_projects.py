@@ -92,7 +92,7 @@ def preloaded(monkeypatch):
 
 
 @pytest.mark.usefixtures("preloaded")
-def test_each_beginning_runs(folder, archive, store_settings, tmp_path, monkeypatch):
+def test_each_beginning_runs(folder, archive, store_settings, tmp_path, monkeypatch, request):
     """A trainer looks recipes up when it starts: all of them are in its home by then."""
     home = archive.connection.settings.home
     recipes = []
@@ -108,6 +108,8 @@ def test_each_beginning_runs(folder, archive, store_settings, tmp_path, monkeypa
     home.mkdir(parents=True, exist_ok=True)
     (home / "recipes.toml").write_text("\n".join(recipes))
     (home / "recipes.toml").chmod(0o600)
+    # Other tests have the same home, and recipes of these names elsewhere.
+    request.addfinalizer((home / "recipes.toml").unlink)
     with shell(store_settings, tmp_path) as user, serving(archive):
         for section in SECTIONS[:-1]:
             run(user, section, folder, monkeypatch)
