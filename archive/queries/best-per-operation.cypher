@@ -18,17 +18,10 @@ WHERE $objective IS NULL OR objective = $objective
 WITH t, e, a, objective,
      coalesce($minimise, CASE WHEN objective IS NULL THEN coalesce(t.direction, 'maximise') = 'minimise'
                               ELSE NOT 'maximise ' + objective IN directions END) AS minimise
-// Each network is looked through once, however many results it has.
-WITH a, collect({task: t.name, protocol: t.protocol, objective: objective, id: e.id, value: e.value,
-                 minimise: minimise}) AS results
 MATCH (a)-[:HAS_LAYER]->(l:Layer)
 WHERE NOT l.op IN ['ip', 'op']
-WITH a, results, collect(DISTINCT l.op) AS operations
-UNWIND results AS result
-UNWIND operations AS operation
-WITH result.task AS task, result.protocol AS protocol, result.objective AS objective, operation, a.key AS architecture,
-     result.id AS evaluation, result.value AS value, result.minimise AS minimise,
-     CASE WHEN result.minimise THEN -result.value ELSE result.value END AS score
+WITH DISTINCT t.name AS task, t.protocol AS protocol, objective, l.op AS operation, a.key AS architecture,
+     e.id AS evaluation, e.value AS value, CASE WHEN minimise THEN -e.value ELSE e.value END AS score, minimise
 ORDER BY score DESC, architecture, evaluation
 WITH task, protocol, objective, minimise, operation, collect(architecture) AS ranked, collect(value) AS observed,
      avg(value) AS mean, count(DISTINCT architecture) AS networks

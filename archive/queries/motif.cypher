@@ -15,18 +15,14 @@ WHERE e.partial IS NULL AND NOT isNaN(e.value)
 OPTIONAL MATCH (e)<-[:RESULTED_IN]-(:Proposal)<-[:PROPOSED]-(s:Study)
 WITH t, e, a, coalesce(s.objective, CASE WHEN size(objectives) = 1 THEN objectives[0] END) AS objective
 WHERE $objective IS NULL OR objective = $objective
-// Each network is looked through once, however many results it has.
-WITH a, collect({task: t.name, protocol: t.protocol, objective: objective, id: e.id, value: e.value}) AS results
-OPTIONAL MATCH (a)-[:HAS_LAYER]->(one:Layer)
-WHERE one.op IN $operations
-OPTIONAL MATCH (before:Layer)-[:FEEDS]->(one)-[:FEEDS]->(two:Layer)-[:FEEDS]->(after:Layer)
-WHERE two.op IN $operations
+OPTIONAL MATCH (a)-[:HAS_LAYER]->(before:Layer)-[:FEEDS]->(one:Layer)-[:FEEDS]->(two:Layer)-[:FEEDS]->(after:Layer)
+WHERE one.op IN $operations AND two.op IN $operations
 OPTIONAL MATCH (before)-[past:FEEDS]->(after)
 OPTIONAL MATCH (before)-[:FEEDS]->(skip:Layer)-[:FEEDS]->(after)
 WHERE skip.op IN $skips
-WITH a, results, count(past) + count(skip) > 0 AS motif
-UNWIND results AS result
-RETURN result.task AS task, result.protocol AS protocol, result.objective AS objective, a.space AS space, motif,
-       count(DISTINCT a.key) AS networks, count(result.id) AS evaluations, avg(result.value) AS mean,
-       stDev(result.value) AS std, min(result.value) AS lowest, max(result.value) AS highest
+WITH t.name AS task, t.protocol AS protocol, objective, a.space AS space, a.key AS architecture, e.id AS evaluation,
+     e.value AS value, count(past) + count(skip) > 0 AS motif
+RETURN task, protocol, objective, space, motif, count(DISTINCT architecture) AS networks,
+       count(evaluation) AS evaluations, avg(value) AS mean, stDev(value) AS std, min(value) AS lowest,
+       max(value) AS highest
 ORDER BY task, protocol, objective, space, motif DESC
