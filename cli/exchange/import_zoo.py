@@ -24,7 +24,6 @@ from archive.cli.render import (
 )
 
 if TYPE_CHECKING:
-    from archive import runtime
     from archive.trainer.zoo.importing import ZooProgress
 
 PAUSE = 30.0
@@ -125,6 +124,7 @@ def zoo(
     The same command again continues after any interruption. Models that cannot come in are listed
     at the end, and in zoo/ZOO.jsonl in the home. Needs the extra zoo.
     """
+    from archive import runtime
     from archive.trainer.zoo.importing import ZOOS, check_installed, import_zoo
     from archive.trainer.zoo.processes import BuildLimits
     from archive.trainer.zoo.published import select

@@ -261,8 +261,7 @@ def test_failure_has_the_tail_of_the_log(tmp_path, loader, printed):
 
 def test_hung_trial_logs_its_stacks(tmp_path):
     trial = TrialProcess(trial_spec(tmp_path, faulty.faulty(faulty.hangs)))
-    wait_until(lambda: "attempt began" in triallog.tail(trial.spec.log), what="the beginning")
-    time.sleep(0.1)
+    wait_until(lambda: "loading for ever" in triallog.tail(trial.spec.log), what="the hang")
     failed = trial.abandon("no progress for 5 s", Cause.STALL)
     assert failed.reason == "no progress for 5 s" and failed.retry
     assert 'faulty.py", line' in failed.log_tail and "in hangs" in failed.log_tail
