@@ -53,7 +53,13 @@ def collect_later() -> None:
     Modules make none while they load, and what is left at the end need not be freed.
     """
     gc.disable()
-    atexit.register(gc.freeze)
+    atexit.register(_leave_garbage)
+
+
+def _leave_garbage() -> None:
+    # The bindings of triton, which torch loads, print each object that is left as a leak.
+    if "triton" not in sys.modules:
+        gc.freeze()
 
 
 def begin_command() -> None:

@@ -43,13 +43,13 @@ class LeftOut:
         name: Name of the architecture.
         results: Number of its results that are left out.
         reason: Why.
-        versions: Versions of the package and of this one.
+        conditions: Versions of the package and of this one, and the limits of the processes.
     """
 
     name: str
     results: int
     reason: str
-    versions: str
+    conditions: str
 
 
 @dataclass(frozen=True)
@@ -121,13 +121,16 @@ def import_zoo(
         UsageError: A task is on record with the other direction.
         TrainingError: No process can be started.
     """
-    versions = f"{zoo} {PACKAGES[zoo]()}, archive {__version__}"
+    conditions = (
+        f"{zoo} {PACKAGES[zoo]()}, archive {__version__}, "
+        f"{limits.seconds:g} s, {limits.memory_bytes} bytes"
+    )
     journal = _Journal(Path(archive.connection.settings.home, "zoo", f"{zoo}.jsonl"))
     stored = _Stored(archive)
     left_out: list[LeftOut] = []
 
     def leave_out(network: PublishedNetwork, results: int, reason: str) -> None:
-        left = LeftOut(network.name, results, reason, versions)
+        left = LeftOut(network.name, results, reason, conditions)
         left_out.append(left)
         journal.add(left)
 
@@ -142,7 +145,7 @@ def import_zoo(
         if (node := present.get(network.name)) is not None:
             if unsuited := stored.add_results(network, node):
                 leave_out(network, unsuited, OTHER_SIZE)
-        elif former is not None and former.versions == versions and not again:
+        elif former is not None and former.conditions == conditions and not again:
             left_out.append(former)
         else:
             waiting[network.reference] = network
