@@ -12,7 +12,7 @@ call stands alone. Other programs are decomposed by PyTorch.
 from __future__ import annotations
 
 import operator
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -24,6 +24,7 @@ from torch._subclasses import functional_tensor
 from torch.export import ExportedProgram, exported_program
 from torch.export.graph_signature import OutputKind
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils._pytree import tree_map_only
 
 from archive.trainer.intake.merging import changes_unseen
 from archive.trainer.intake.programs import Program, read_program
@@ -32,7 +33,7 @@ from archive.trainer.intake.signatures import DECOMPOSED, KEPT
 
 
 def decompose(program: ExportedProgram) -> Program:
-    """Return a program after its decomposition; its graph may be changed.
+    """Return a program after its decomposition.
 
     `run_decompositions` overrides all composite operations of PyTorch meanwhile, which takes longer
     than the rest of the import of a small model. They decompose by themselves: only those that are
@@ -42,8 +43,11 @@ def decompose(program: ExportedProgram) -> Program:
     with torch.no_grad():
         try:
             kept, table = _overrides()
-            if _stands_alone(program):
-                return _decompose_calls(program, kept, table)
+            targets = _functional_targets(program)
+            if targets is not None:
+                program_of_calls = _decompose_calls(program, targets, kept, table)
+                if program_of_calls is not None:
+                    return program_of_calls
 
             decomposed: ExportedProgram = torch_export._decompose_exported_program(
                 program,
@@ -78,40 +82,38 @@ def _table() -> Any:
     return table
 
 
-def _stands_alone(program: ExportedProgram) -> bool:
-    """Return whether each call of a program can be decomposed without the others.
+def _functional_targets(program: ExportedProgram) -> dict[fx.Node, Any] | None:
+    """Return the changes in place that nothing sees, with the operations that return their result.
 
-    A change in place that nothing sees becomes an operation that returns its result.
+    Returns:
+        None if the calls of the program cannot be decomposed one by one.
     """
     for spec in program.graph_signature.output_specs:
         if spec.kind is not OutputKind.USER_OUTPUT:
-            return False
+            return None
 
-    changing: list[tuple[fx.Node, Any]] = []
+    targets: dict[fx.Node, Any] = {}
     for node in program.graph.nodes:
         if node.op in ("placeholder", "output"):
             continue
 
         if node.op != "call_function":
-            return False
+            return None
 
         if not isinstance(node.target, torch._ops.OpOverload):
             if node.target in _PLAIN:
                 continue
 
-            return False
+            return None
 
         if node.target._schema.is_mutable and not is_stand_in(node):
             functional = _functional(node.target)
             if functional is None or not changes_unseen(node):
-                return False
+                return None
 
-            changing.append((node, functional))
+            targets[node] = functional
 
-    for node, functional in changing:
-        node.target = functional
-
-    return True
+    return targets
 
 
 _PLAIN = frozenset(
@@ -144,62 +146,83 @@ def _functional(target: Any) -> Any:
     return functional if mine == others else None
 
 
+def _decompose_calls(
+    program: ExportedProgram, targets: Mapping[fx.Node, Any], kept: Any, table: Any
+) -> Program | None:
+    """Return a program, call by call, in a new graph; None if a call needs tensors of its own."""
+    torch_export: Any = exported_program
+    graph = fx.Graph()
+    values: dict[fx.Node, Any] = {}
+    decompositions: dict[Hashable, fx.Graph] = {}
+    fake_mode = torch_export._detect_fake_mode_from_gm(program.graph_module)
+    with fake_mode, torch_export._override_composite_implicit_decomp(kept):
+        for node in program.graph.nodes:
+            if node.target is operator.getitem and not isinstance(values[node.args[0]], fx.Node):
+                values[node] = values[node.args[0]][node.args[1]]
+                continue
+
+            if not isinstance(node.target, torch._ops.OpOverload) or is_stand_in(node):
+                values[node] = graph.node_copy(node, values.__getitem__)
+                continue
+
+            call = _read_call(node, targets.get(node, node.target), values)
+            if call.key not in decompositions:
+                decompositions[call.key] = _trace_call(call, table)
+
+            decomposition = decompositions[call.key]
+            if decomposition.find_nodes(op="get_attr"):
+                return None
+
+            values[node] = _write(graph, node, call.sources, decomposition)
+
+    graph.eliminate_dead_code()
+    graph.lint()
+    traced = read_program(program)
+    outputs: Any = graph.output_node().args[0]
+    return replace(
+        traced,
+        graph=graph,
+        inputs=[values[node] for node in traced.inputs],
+        tensors={values[node]: tensor for node, tensor in traced.tensors.items()},
+        outputs=list(outputs),
+    )
+
+
+class _Place(NamedTuple):
+    """A value in the arguments of a call, by its position among the sources."""
+
+    position: int
+
+
 class _OperationCall(NamedTuple):
     """A call of an operation.
 
     Attributes:
-        values: Its tensors and symbolic numbers.
-        sources: The nodes that compute them.
+        target: The operation.
+        arguments: Its arguments and its keywords, with a `_Place` for each source.
+        sources: Nodes of the tensors and symbolic numbers among the arguments.
         key: Equal for calls with the same decomposition.
     """
 
-    values: list[Any]
+    target: Any
+    arguments: Any
     sources: list[fx.Node]
     key: Hashable
 
 
-def _decompose_calls(program: ExportedProgram, kept: Any, table: Any) -> Program:
-    torch_export: Any = exported_program
-    traced = read_program(program)
-    graph = program.graph
-    fake_mode = torch_export._detect_fake_mode_from_gm(program.graph_module)
-    decompositions: dict[Hashable, fx.Graph] = {}
-    with fake_mode, torch_export._override_composite_implicit_decomp(kept):
-        for node in list(graph.nodes):
-            if not isinstance(node.target, torch._ops.OpOverload) or is_stand_in(node):
-                continue
-
-            call = _read_call(node)
-            if call.key not in decompositions:
-                decompositions[call.key] = _trace_call(node, call.values, table)
-
-            _write(graph, node, call.sources, decompositions[call.key])
-
-    graph.eliminate_dead_code()
-    graph.lint()
-    outputs: Any = graph.output_node().args[0]
-    return replace(traced, outputs=list(outputs))
-
-
-def _read_call(node: fx.Node) -> _OperationCall:
+def _read_call(node: fx.Node, target: Any, values: Mapping[fx.Node, Any]) -> _OperationCall:
     sources: list[fx.Node] = []
 
-    def describe(source: fx.Node) -> Any:
-        if source not in sources:
-            sources.append(source)
+    def place(source: fx.Node) -> Any:
+        value = values[source]
+        if value not in sources:
+            sources.append(value)
 
-        return _Place(sources.index(source))
+        return _Place(sources.index(value))
 
-    arguments = fx.node.map_arg((node.args, node.kwargs), describe)
-    values = [source.meta["val"] for source in sources]
-    forms = tuple(_describe_value(value) for value in values)
-    return _OperationCall(values, sources, (node.target, repr(arguments), forms))
-
-
-class _Place(NamedTuple):
-    """A value in the arguments of a call, by its position among the values."""
-
-    position: int
+    arguments = fx.node.map_arg((node.args, node.kwargs), place)
+    forms = tuple(_describe_value(source.meta["val"]) for source in sources)
+    return _OperationCall(target, arguments, sources, (target, repr(arguments), forms))
 
 
 def _describe_value(value: Any) -> Hashable:
@@ -210,55 +233,45 @@ def _describe_value(value: Any) -> Hashable:
     return (layout, value.dtype, value.device, value.requires_grad)
 
 
-def _trace_call(node: fx.Node, values: Sequence[Any], table: Any) -> fx.Graph:
-    target: Any = node.target
-    positions = {source: position for position, source in enumerate(_read_call(node).sources)}
-
-    def call(*given: Any) -> Any:
-        arguments, keywords = fx.node.map_arg(
-            (node.args, node.kwargs), lambda source: given[positions[source]]
+def _trace_call(call: _OperationCall, table: Any) -> fx.Graph:
+    def run(*given: Any) -> Any:
+        arguments, keywords = tree_map_only(
+            _Place,
+            lambda place: given[place.position],
+            call.arguments,
+            is_leaf=lambda part: isinstance(part, _Place),
         )
-        return target(*arguments, **keywords)
+        return call.target(*arguments, **keywords)
 
     # Nodes of one decomposition share their value, and the tracer tells inputs apart by it.
     inputs: list[Any] = []
-    for value in values:
-        is_tensor = isinstance(value, torch.Tensor)
-        inputs.append(
-            torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
-            if is_tensor
-            else value
-        )
+    for source in call.sources:
+        value = source.meta["val"]
+        if isinstance(value, torch.Tensor):
+            value = torch.empty_strided(
+                value.shape, value.stride(), dtype=value.dtype, device=value.device
+            )
+
+        inputs.append(value)
 
     mode = functional_tensor.FunctionalTensorMode(export=True)
-    functional = functional_tensor.dispatch_functionalize(call, mode)
+    functional = functional_tensor.dispatch_functionalize(run, mode)
     with enable_python_dispatcher():
         return make_fx(functional, decomposition_table=table)(*inputs).graph
 
 
 def _write(
     graph: fx.Graph, node: fx.Node, sources: Sequence[fx.Node], decomposition: fx.Graph
-) -> None:
-    """Write a decomposition into the place of a call."""
+) -> Any:
+    """Append a decomposition in place of a call, and return the value of the call."""
     placeholders = decomposition.find_nodes(op="placeholder")
     copies: dict[fx.Node, Any] = dict(zip(placeholders, sources, strict=True))
-    with graph.inserting_before(node):
-        for part in decomposition.nodes:
-            if part.op != "call_function":
-                continue
+    for part in decomposition.nodes:
+        if part.op != "call_function":
+            continue
 
-            copy = graph.node_copy(part, copies.__getitem__)
-            copy.meta = {**node.meta, "val": part.meta.get("val")}
-            copies[part] = copy
+        copy = graph.node_copy(part, copies.__getitem__)
+        copy.meta = {**node.meta, "val": part.meta.get("val")}
+        copies[part] = copy
 
-    result: Any = fx.node.map_arg(decomposition.output_node().args[0], copies.__getitem__)
-    if isinstance(result, fx.Node):
-        node.replace_all_uses_with(result)
-        graph.erase_node(node)
-        return
-
-    for user in list(node.users):
-        user.replace_all_uses_with(result[user.args[1]])
-        graph.erase_node(user)
-
-    graph.erase_node(node)
+    return fx.node.map_arg(decomposition.output_node().args[0], copies.__getitem__)

@@ -11,7 +11,6 @@ because torch keeps what it has traced.
 from __future__ import annotations
 
 import logging
-import math
 import os
 import signal
 import sys
@@ -21,6 +20,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
+from pickle import UnpicklingError
 
 from archive.errors import ArchiveError, first_line
 from archive.trainer.daemon.trial_limits import TrialMemory
@@ -30,6 +30,7 @@ from archive.trainer.zoo.building import ZooNetwork
 Build = Callable[[str], ZooNetwork]
 
 _LOOK_SECONDS = 0.5
+_START_SECONDS = 120.0
 _MOST_NETWORKS = 40
 """Networks that one process builds."""
 
@@ -135,8 +136,8 @@ class _Builder:
     def begin(self, reference: str) -> None:
         """Let the process build a network."""
         self._reference = reference
-        # The first one begins when the process is ready.
-        self._began = time.monotonic() if self._built else math.inf
+        # The first one begins when the process is ready, which takes a while at most.
+        self._began = time.monotonic() + (0.0 if self._built else _START_SECONDS)
         self._memory = TrialMemory([self.pid])
         try:
             self.pipe.send(reference)
@@ -158,6 +159,8 @@ class _Builder:
                     return Built(self._reference, None, outcome)
 
                 return Built(self._reference, outcome)
+        except UnpicklingError:
+            return self._failed("its answer cannot be read")
         except (EOFError, OSError):
             self._process.join(_LOOK_SECONDS)
             code = self._process.exitcode

@@ -75,10 +75,12 @@ def test_calls_are_decomposed_alone_as_they_are_together(monkeypatch, make):
     model, shape = make(), (4, 6, 6) if make is Equal else (8, 8)
     short = import_model(model, [Input(shape)])
     alone = []
-    ask = decomposition._stands_alone
-    monkeypatch.setattr(decomposition, "_stands_alone", lambda program: alone.append(ask(program)))
+    ask = decomposition._functional_targets
+    monkeypatch.setattr(
+        decomposition, "_functional_targets", lambda program: alone.append(ask(program))
+    )
     assert import_model(model, [Input(shape)]).architecture.key == short.architecture.key
-    assert alone == [True]
+    assert alone[0] is not None
 
 
 @pytest.mark.parametrize("seen", [False, True])
@@ -94,13 +96,28 @@ def test_a_change_in_place_that_is_seen_needs_the_whole_program(monkeypatch, see
             return hidden.relu_() + before
 
     answers = []
-    ask = decomposition._stands_alone
+    ask = decomposition._functional_targets
 
     def noted(program):
         answers.append(ask(program))
         return answers[-1]
 
-    monkeypatch.setattr(decomposition, "_stands_alone", noted)
+    monkeypatch.setattr(decomposition, "_functional_targets", noted)
     imported = import_model(Changed(), [Input((4,))])
-    assert answers == [not seen]
+    assert (answers[0] is None) == seen
     assert [layer.op for layer in imported.architecture.layers].count("relu") == 1
+
+
+def test_a_call_with_tensors_of_its_own_needs_the_whole_program(monkeypatch):
+    short = import_model(Equal(), [Input((4, 6, 6))])
+    trace = decomposition._trace_call
+
+    def with_a_constant(call, table):
+        graph = trace(call, table)
+        with graph.inserting_before(graph.output_node()):
+            graph.get_attr("_tensor_constant0")
+
+        return graph
+
+    monkeypatch.setattr(decomposition, "_trace_call", with_a_constant)
+    assert import_model(Equal(), [Input((4, 6, 6))]).architecture.key == short.architecture.key
