@@ -134,7 +134,7 @@ class DifferenceDocument:
         kernel: Name of the kernel that matches the layers.
         component: Name of the distance.
         distance: The distance, which is the sum of the costs.
-        changes: The difference in words of blocks.
+        changes: The difference in words of blocks; empty but for imported models.
         totals: The parts by kind.
         parts: All parts.
         layers: Every layer of both architectures, once.
@@ -168,7 +168,7 @@ class DifferenceDocument:
 @click.option(
     "--kernel",
     type=click.Choice(["edit", "otmann"]),
-    default="edit",
+    show_default="edit",
     help="Distance that matches the layers. edit: by its script; otmann: by the transport plan.",
 )
 @click.option(
@@ -186,7 +186,7 @@ def diff(
     ctx: click.Context,
     first: str,
     second: str,
-    kernel: str,
+    kernel: str | None,
     component: str | None,
     assigned: tuple[str, ...],
     by_layer: bool,
@@ -198,10 +198,11 @@ def diff(
     """Show what turns architecture A into B: layers matched, changed, inserted and removed.
 
     Of imported models, the changes are named in words of blocks (kv heads 4 -> 2 in blocks 1-6);
-    --layers shows the layers and costs. The costs of the parts sum up to the distance of archive arch distance. A and B are keys of the
-    archive or their prefixes, files, NAS-Bench-201 strings, or genotypes of DARTS. With -o, the
-    picture goes to a file: networks over each other for the edit distance, side by side for otmann.
-    Of two configurations of parameters, the networks that their model builds are compared.
+    --layers, --kernel, --component and --set show the layers and costs. The costs of the parts sum
+    up to the distance of archive arch distance. A and B are keys of the archive or their prefixes,
+    files, NAS-Bench-201 strings, or genotypes of DARTS. With -o, the picture goes to a file:
+    networks over each other for the edit distance, side by side for otmann. Of two configurations
+    of parameters, the networks that their model builds are compared.
     """
     from archive.architecture.aten.vocabulary import NAME as TORCH
     from archive.architecture.outline.changes import changes
@@ -219,12 +220,17 @@ def diff(
         parameters = _differing(*members)
 
     pair = (networks[0].canonical, networks[1].canonical)
-    named = changes(outline(pair[0]), outline(pair[1]))
-    if pair[0].space == pair[1].space == TORCH and not (by_layer or as_json or path):
-        print_changes([str(change) for change in named])
-        return
+    by_layer = by_layer or any(option is not None for option in (kernel, component, path))
+    by_layer = by_layer or bool(assigned)
+    named: list[Change] = []
+    if pair[0].space == pair[1].space == TORCH and (as_json or not by_layer):
+        named = changes(outline(pair[0]), outline(pair[1]))
+        if not as_json:
+            print_changes([str(change) for change in named])
+            _print_parameters(parameters)
+            return
 
-    explained = difference(*pair, kernel, component, **settings)
+    explained = difference(*pair, kernel or "edit", component, **settings)
     drawn = difference_diagram(explained)
     picture = TEXT_ONLY
     if path is not None:
@@ -238,11 +244,7 @@ def diff(
     if path is None:
         print_text(drawn)
 
-    if parameters:
-        print_table(
-            PARAMETER_COLUMNS, [_parameter_row(entry) for entry in parameters], title="parameters"
-        )
-
+    _print_parameters(parameters)
     totals: list[tuple[str, str, int, float]] = []
     for subject, change, number, cost in explained.totals():
         totals.append((PARTS[subject].text, change, number, cost))
@@ -277,8 +279,13 @@ def _differing(first: Architecture, second: Architecture) -> list[ParameterDiffe
     return differing
 
 
-def _parameter_row(entry: ParameterDifference) -> tuple[str, str, str]:
-    return entry.name, setting_text(entry.first), setting_text(entry.second)
+def _print_parameters(parameters: Sequence[ParameterDifference]) -> None:
+    rows = []
+    for entry in parameters:
+        rows.append((entry.name, setting_text(entry.first), setting_text(entry.second)))
+
+    if rows:
+        print_table(PARAMETER_COLUMNS, rows, title="parameters")
 
 
 def _document(

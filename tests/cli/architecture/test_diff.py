@@ -42,6 +42,7 @@ def test_a_difference_as_text_and_as_json(files, tmp_path):
             document["distance"]
         )
         assert document["first"] == FIRST.key and document["format"] == "text"
+        assert document["changes"] == []
 
     picture = tmp_path / "difference.svg"
     assert json.loads(diff(*files, "-o", str(picture), "--json"))["file"] == str(picture)
@@ -66,5 +67,10 @@ def test_the_difference_of_imported_models_is_told_in_blocks(tmp_path):
     assert diff(*paths).splitlines() == ["kv heads 4 -> 2 in blocks 1-3"]
     assert diff(paths[0], paths[0]).splitlines() == ["the two are one network"]
     assert "skip" in diff(*paths, "--layers")
+    assert "otmann:" in diff(*paths, "--kernel", "otmann")
+    for wrong in (["--component", "absent"], ["--set", "absent=1"]):
+        with pytest.raises(ArchiveError, match="absent"):
+            diff(*paths, *wrong)
+
     change = {"name": "kv heads", "where": "blocks 1-3", "before": 4, "after": 2}
     assert json.loads(diff(*paths, "--json"))["changes"] == [change]

@@ -42,6 +42,8 @@ def test_the_network_of_a_configuration_is_shown(archive, keys, store_settings, 
         assert (compared["first"], compared["second"]) == (NETWORKS[0].key, NETWORKS[1].key)
         assert compared["configurations"] == keys[:2]
         assert compared["parameters"] == [{"name": "width", "first": 1, "second": 2}]
+        in_words = user.types("arch", "diff", keys[0], keys[1]).stdout
+        assert "width" in in_words and "in stem" in in_words
         near = json.loads(
             user.types("arch", "nearest", keys[0], "--kernel", "edit", "--json").stdout
         )
