@@ -75,10 +75,11 @@ def effects(
     if as_json:
         print_json(report)
     else:
-        _print(report, change, shown)
+        print_report(report, change, shown)
 
 
-def _print(report: EffectReport, change: str | None, shown: int) -> None:
+def print_report(report: EffectReport, change: str | None, shown: int) -> None:
+    """Write a report: the effects by task, then the first comparisons of one change."""
     few = 0
     for (task, under, metric), rows in _tables(report.effects).items():
         enough = [row for row in rows if row[0].effect is not None or change is not None]
@@ -101,8 +102,10 @@ def _print(report: EffectReport, change: str | None, shown: int) -> None:
     if comparisons:
         print_table(("before", "after", "where", "protocol", "effect"), comparisons, title="pairs")
 
-    if len(report.pairs) > shown:
-        print_message(f"{counted(len(report.pairs) - shown, 'further pair')}: raise --pairs")
+    further = report.comparisons - len(comparisons)
+    if further:
+        advice = ": raise --pairs" if len(report.pairs) > shown else ""
+        print_message(f"{counted(further, 'further pair')}{advice}")
 
     if few:
         print_message(f"{counted(few, 'further change')} with too few pairs for an estimate")

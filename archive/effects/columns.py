@@ -49,38 +49,42 @@ class Column:
 
 
 def columns_of(
-    results: Iterable[TaskResults], metrics: Mapping[str, str], place: Mapping[str, int]
+    results: Iterable[TaskResults], metrics: Mapping[str, str], places: Mapping[str, int]
 ) -> list[Column]:
-    """Return the columns of results.
+    """Return the columns of results. A ratio has no value at zero or below.
 
     Args:
         results: Results by task and protocol.
         metrics: Name of the metric of each task.
-        place: Position of each network by its key; other networks are left out.
+        places: Position of each network by its key; other networks are left out.
     """
     columns = []
     for of_task in results:
+        metric = metrics[of_task.task]
+        ratio = is_ratio(metric)
         entries: dict[str, list[tuple[int, float]]] = {}
         for key, value, _, pretraining in of_task.rows:
-            if key in place and value is not None and math.isfinite(value):
-                entries.setdefault(pretraining or "", []).append((place[key], value))
+            if key not in places or value is None or not math.isfinite(value):
+                continue
+
+            if value > 0.0 or not ratio:
+                entries.setdefault(pretraining or "", []).append((places[key], value))
 
         for pretraining, rows in entries.items():
-            metric = metrics[of_task.task]
             recipe = read_recipe(of_task.protocol, pretraining)
-            values = _means(rows, len(place), logarithmic=is_ratio(metric))
+            values = _means(rows, len(places), logarithmic=ratio)
             columns.append(Column(of_task.task, of_task.protocol, recipe, metric, values))
 
     return columns
 
 
-def families_of(results: Iterable[TaskResults], place: Mapping[str, int]) -> list[str]:
+def families_of(results: Iterable[TaskResults], places: Mapping[str, int]) -> list[str]:
     """Return the family of each network; empty where its results name none."""
-    families = [""] * len(place)
+    families = [""] * len(places)
     for of_task in results:
         for key, _, family, _ in of_task.rows:
-            if family and key in place:
-                families[place[key]] = family
+            if family and key in places:
+                families[places[key]] = family
 
     return families
 
@@ -88,10 +92,10 @@ def families_of(results: Iterable[TaskResults], place: Mapping[str, int]) -> lis
 def _means(rows: Iterable[tuple[int, float]], count: int, *, logarithmic: bool) -> Floats:
     positions, values = np.array(list(rows), np.float64).T
     if logarithmic:
-        values = np.log(np.maximum(values, np.finfo(np.float64).tiny))
+        values = np.log(values)
 
-    places = positions.astype(np.int64)
-    sizes = np.bincount(places, minlength=count)
+    networks = positions.astype(np.int64)
+    sizes = np.bincount(networks, minlength=count)
     means = np.full(count, np.nan)
-    np.divide(np.bincount(places, values, minlength=count), sizes, out=means, where=sizes > 0)
+    np.divide(np.bincount(networks, values, minlength=count), sizes, out=means, where=sizes > 0)
     return means

@@ -127,8 +127,12 @@ def _rank(value: str) -> tuple[int, float, str]:
     if value in PLAIN:
         return PLAIN.index(value), 0.0, value
 
-    number = _NUMBER.fullmatch(value)
-    return len(PLAIN), float(value) if number else math.inf, value
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.inf
+
+    return len(PLAIN), math.inf if math.isnan(number) else number, value
 
 
 def _factor(before: str, after: str) -> float | None:

@@ -7,8 +7,9 @@ are compared by difference; parameters, multiply-adds and speeds by ratio, throu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -108,10 +109,12 @@ class EffectReport:
     Attributes:
         effects: By task, those with an estimate first, the edits of most pairs first.
         pairs: The comparisons, where one change was asked for: a thousand at most.
+        comparisons: Number of all comparisons of this change.
     """
 
     effects: list[EditEffect]
     pairs: list[EditPair]
+    comparisons: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,6 +178,7 @@ def effects(
 
     found: list[EditEffect] = []
     pairs: list[EditPair] = []
+    comparisons = 0
     edits: set[Edit] = set()
     for name in spaces if space is None else [space]:
         compared = _compare(archive, name, spaces[name], results, metrics, notify)
@@ -184,7 +188,8 @@ def effects(
                 found += _effects(compared, edit, group)
 
             if change == str(edit) or (change == edit.name and not edit.is_whole):
-                pairs += _pairs(archive, compared, group)
+                pairs += islice(_pairs(compared, group), MOST_PAIRS - len(pairs))
+                comparisons += sum(len(part.differences) for part in group)
 
     if change is not None and not found:
         raise UnknownNameError(
@@ -192,7 +197,7 @@ def effects(
         )
 
     found.sort(key=_order)
-    return EffectReport(found, pairs[:MOST_PAIRS])
+    return EffectReport(found, _with_models(archive, pairs), comparisons)
 
 
 def _order(effect: EditEffect) -> tuple[str, bool, int, str, str, str]:
@@ -321,32 +326,33 @@ def _plain(value: float, ratio: bool) -> float | None:
     return math.exp(value) if ratio else value
 
 
-def _pairs(
-    archive: Archive, compared: SpaceComparison, group: Sequence[Comparisons]
-) -> list[EditPair]:
-    names: dict[int, str] = {}
-    for part in group:
-        for position in (*part.first.tolist(), *part.second.tolist()):
-            names[position] = compared.networks[position].key
-
-    models = models_of(archive.connection, sorted(names.values())[: 2 * MOST_PAIRS])
-    pairs = []
+def _pairs(compared: SpaceComparison, group: Iterable[Comparisons]) -> Iterator[EditPair]:
+    """Yield the comparisons of an edit, with the keys of the networks."""
     for part in group:
         ratio = is_ratio(part.before.metric)
-        rows = zip(part.first.tolist(), part.second.tolist(), part.differences, strict=True)
+        rows = zip(part.first, part.second, part.differences, strict=True)
         for row, (first, second, difference) in enumerate(rows):
-            pairs.append(
-                EditPair(
-                    str(part.edit),
-                    part.before.task,
-                    part.before.metric,
-                    models.get(names[first], names[first]),
-                    models.get(names[second], names[second]),
-                    part.before.protocol,
-                    part.after.protocol,
-                    part.where[row] if part.where else "",
-                    math.exp(difference) if ratio else float(difference),
-                )
+            yield EditPair(
+                str(part.edit),
+                part.before.task,
+                part.before.metric,
+                compared.networks[first].key,
+                compared.networks[second].key,
+                part.before.protocol,
+                part.after.protocol,
+                part.where[row] if part.where else "",
+                math.exp(difference) if ratio else float(difference),
             )
 
-    return pairs
+
+def _with_models(archive: Archive, pairs: Sequence[EditPair]) -> list[EditPair]:
+    """Return pairs with the names of models in place of the keys of their networks."""
+    keys = {pair.before for pair in pairs} | {pair.after for pair in pairs}
+    models = models_of(archive.connection, sorted(keys))
+    renamed = []
+    for pair in pairs:
+        before = models.get(pair.before, pair.before)
+        after = models.get(pair.after, pair.after)
+        renamed.append(replace(pair, before=before, after=after))
+
+    return renamed

@@ -15,11 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive import cache
+from archive.architecture.aten.wiring import read_input
 from archive.architecture.outline.changes import changes
 from archive.architecture.outline.outline import outline
 from archive.effects.edits import Edit, edit_of
 from archive.effects.pairs import Integers, NetworkPairs, Traits, TraitTable, pairs_of, table_of
 from archive.effects.traits import EDGES, OUTLINED, groups_of, traits_of
+from archive.errors import InvalidArchitectureError
 from archive.queries.results_by_task import configurations_of_space
 
 if TYPE_CHECKING:
@@ -94,10 +96,15 @@ def edits_of(
     return _of_traits(table, pairs, sides, named=bool(store.named))
 
 
-def _side(shape: str) -> int:
-    """Return the last side of a shape, `3x224x224`; 0 for another text."""
-    last = shape.rpartition("x")[2]
-    return int(last) if last.isdigit() else 0
+def _side(text: str) -> int:
+    """Return the last side of the images in `3x224x224 128:int64`; 0 for another text."""
+    try:
+        shapes = [read_input(part).shape for part in text.split(" ")]
+    except InvalidArchitectureError:
+        return 0
+
+    largest = max(shapes, key=len)
+    return largest[-1] if largest else 0
 
 
 class EditStore:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from itertools import product
 
+import numpy as np
 import pytest
 
 from archive.architecture.nasbench_codec import from_nasbench201, nasbench201_text
+from archive.cli.effects import print_report
+from archive.effects.columns import columns_of
 from archive.effects.effects import effects
+from archive.effects.networks import edits_of
 from archive.errors import UnknownNameError
+from archive.queries.results_by_task import TaskResults
 from archive.store.evaluations import Evaluations, TaskProtocol
 from archive.store.records import Result
 from tests.support.networks import torch_nets
@@ -74,6 +79,33 @@ def test_the_pairs_of_a_change_are_listed(cells):
     assert all(pair.effect == pytest.approx(2.0) for pair in report.pairs)
 
 
+def test_a_thousand_pairs_at_most_are_listed_with_their_models(archive, monkeypatch, capsys):
+    monkeypatch.setattr("archive.effects.effects.MOST_PAIRS", 3)
+    rows = []
+    for operations in product(GAINS, repeat=3):
+        network = cell(*operations)
+        rows.append((network, "t", "t/1", 1.0, {"model": f"model {network.key}"}))
+
+    add(archive, rows)
+    report = effects(archive, "operation")
+    assert (len(report.pairs), report.comparisons) == (3, 12)
+    assert all(pair.before.startswith("model") for pair in report.pairs)
+    assert all(pair.after.startswith("model") for pair in report.pairs)
+    print_report(report, "operation", 2)
+    print_report(report, "operation", 3)
+    messages = capsys.readouterr().err.splitlines()
+    assert messages == ["10 further pairs: raise --pairs", "9 further pairs"]
+
+
+def test_a_ratio_without_a_value_above_zero_is_unknown():
+    rows = [("a", 0.0, None, None), ("b", 2.0, None, None), ("c", -1.0, None, None)]
+    results = [TaskResults("t", "t/1", rows), TaskResults("u", "u/1", rows)]
+    places = {"a": 0, "b": 1, "c": 2}
+    ratio, plain = columns_of(results, {"t": "seconds", "u": "accuracy"}, places)
+    np.testing.assert_array_equal(ratio.values, [np.nan, np.log(2.0), np.nan])
+    np.testing.assert_array_equal(plain.values, [0.0, 2.0, -1.0])
+
+
 def test_too_few_pairs_have_no_estimate(archive):
     values = {("nor_conv_1x1",): 1.0, ("nor_conv_3x3",): 2.0}
     add(archive, [(cell(*ops), "cells", "cells/1", value, {}) for ops, value in values.items()])
@@ -109,6 +141,16 @@ def test_imported_models_differ_in_outlines(archive):
     add(archive, rows)
     again = effects(archive)
     assert again == effects(archive)
+
+
+def test_the_side_of_several_inputs_is_of_the_images(archive):
+    keys = []
+    for given in ("3x8x6", "3x8x6 4:int64", "4:int64 3x8x6", "scalar"):
+        network = torch_nets.chain(torch_nets.layer("relu"), given=given)
+        archive.architectures.add([network])
+        keys.append(network.key)
+
+    assert edits_of(archive, "torch", keys).sides.tolist() == [6, 6, 6, 0]
 
 
 def test_unknown_names_are_refused(cells):

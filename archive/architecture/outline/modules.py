@@ -49,7 +49,7 @@ class NetworkModule:
     Attributes:
         kind: Kind of module, as in the table of `archive.architecture.outline.modules`.
         layers: Positions of its layers, ascending.
-        end: The layer whose output is the module's.
+        end: Position of the layer that gives the module's output.
         properties: Numbers and names: channels, kernel, heads, ….
     """
 

@@ -274,10 +274,11 @@ def effects(
     """
     report = read_effects(archive, change, task=task, space=space, metric=metric)
     items = len(report.effects) + len(report.pairs)
+    incomplete = len(report.pairs) < report.comparisons
 
     def first(count: int) -> EffectAnswer:
         listed, pairs = take_first(count, report.effects, report.pairs)
-        return EffectAnswer(listed, pairs, truncated=count < items)
+        return EffectAnswer(listed, pairs, truncated=incomplete or count < items)
 
     return largest(first, items)
 
