@@ -1,4 +1,4 @@
-"""Download of a dump: over https, bounded in size, by the standard library.
+"""Download of a dump: over https, bounded in size and in time, by the standard library.
 
 Plain http is for this machine only. A redirection to another protocol is refused.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import http.client
 from pathlib import Path
+from time import monotonic
 from typing import IO
 from urllib import request
 from urllib.parse import urlsplit
@@ -19,6 +20,8 @@ MOST_BYTES = 4 * 2**30
 
 _HERE = ("127.0.0.1", "::1", "localhost")
 _SECONDS = 30.0
+_LEAST_SPEED = 1024
+"""Bytes per second after the first `_SECONDS`."""
 _CHUNK = 2**20
 
 
@@ -27,8 +30,8 @@ def is_address(text: str) -> bool:
     return "://" in text
 
 
-def download(address: str, path: Path, *, most_bytes: int = MOST_BYTES) -> None:
-    """Write the file at an address to a path.
+def download(address: str, path: Path, *, most_bytes: int = MOST_BYTES) -> str:
+    """Write the file at an address to a path, and return its SHA-256.
 
     Args:
         address: Its URL.
@@ -36,8 +39,8 @@ def download(address: str, path: Path, *, most_bytes: int = MOST_BYTES) -> None:
         most_bytes: Limit of its size.
 
     Raises:
-        UsageError: The address has another protocol, nothing can be read from it, or the file is
-            larger.
+        UsageError: The address has another protocol, nothing can be read from it, it is too slow,
+            or the file is larger.
     """
     _check(address)
     opener = request.OpenerDirector()
@@ -56,26 +59,10 @@ def download(address: str, path: Path, *, most_bytes: int = MOST_BYTES) -> None:
 
     try:
         with opener.open(address, timeout=_SECONDS) as answer, path.open("xb") as file:
-            _copy(answer, file, address, most_bytes)
+            return _copy(answer, file, address, most_bytes)
     except (OSError, http.client.HTTPException, ValueError) as error:
         reason = getattr(error, "reason", None) or error
         raise UsageError(f"cannot read {address}: {reason}") from None
-
-
-def check_digest(path: Path, expected: str, name: str) -> None:
-    """Check that a file has a SHA-256.
-
-    Args:
-        path: The file.
-        expected: The digest in hexadecimal digits.
-        name: Name of the file, for the message.
-
-    Raises:
-        UsageError: It has another one.
-    """
-    found = digest(path)
-    if found != expected.lower():
-        raise UsageError(f"{name} has the SHA-256 {found}, not {expected:.64}: nothing is loaded")
 
 
 def digest(path: Path) -> str:
@@ -121,11 +108,20 @@ def _check(address: str) -> None:
     raise UsageError(f"a dump is loaded over https, or from a file, got {address!r:.200}")
 
 
-def _copy(answer: IO[bytes], file: IO[bytes], address: str, most_bytes: int) -> None:
+def _copy(answer: http.client.HTTPResponse, file: IO[bytes], address: str, most_bytes: int) -> str:
+    content = hashlib.sha256()
     size = 0
-    while chunk := answer.read(_CHUNK):
+    begin = monotonic()
+    # What has arrived: to read a whole chunk, a slow server could take for ever.
+    while chunk := answer.read1(_CHUNK):
         size += len(chunk)
         if size > most_bytes:
             raise UsageError(f"{address} has more than {most_bytes:,} bytes, the limit")
 
+        if monotonic() - begin > _SECONDS + size / _LEAST_SPEED:
+            raise UsageError(f"{address} sends less than {_LEAST_SPEED:,} bytes per second")
+
+        content.update(chunk)
         file.write(chunk)
+
+    return content.hexdigest()

@@ -77,6 +77,9 @@ def dump(
     """
     names = reading.choose_studies(reading.asking(connection), studies)
     requested = None if studies is None else sorted(set(studies))
+    if publication is not None:
+        publication.hide(reading.hosts(reading.asking(connection)))
+
     with DumpWriter(path, schema.version(connection), requested, force=force) as file:
         writing = _Writing(connection, file, left_out, publication)
         writing.studies(names)

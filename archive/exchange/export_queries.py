@@ -22,6 +22,7 @@ from archive.store.dump_statements import (
     DISTANCES,
     EVALUATIONS,
     EVERY,
+    HOSTS,
     NAMES,
     NETWORKS,
     NUMBERS,
@@ -171,6 +172,11 @@ def properties_of_networks(ask: Ask, keys: Iterable[str]) -> Iterator[tuple[str,
     for page in batched(sorted(set(keys)), PAGE):
         for row in sorted(ask(NETWORKS, ids=page), key=lambda row: str(row["key"])):
             yield row["key"], _export("architecture", row["properties"])
+
+
+def hosts(ask: Ask) -> list[str]:
+    """Return the hosts of all workers."""
+    return read_column(ask(HOSTS), "host")
 
 
 def evaluations(ask: Ask, ids: Iterable[str]) -> Iterator[tuple[str, Record]]:

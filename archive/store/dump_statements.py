@@ -126,6 +126,8 @@ RETURN key AS of, t.name AS task, t.protocol AS protocol, m.source AS source, pr
 ORDER BY of, task, protocol, source
 """
 
+HOSTS = "MATCH (w:Worker) WHERE w.host IS NOT NULL RETURN DISTINCT w.host AS host ORDER BY host"
+
 EVERY = {
     "agent": "MATCH (n:Agent) RETURN n.id AS id ORDER BY id",
     "worker": "MATCH (n:Worker) RETURN n.id AS id ORDER BY id",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +19,12 @@ from archive.cli.names import STUDY
 from archive.cli.parameters import settings_of
 from archive.cli.render import json_option, open_archive, print_json, print_message, print_table
 from archive.errors import DamagedError, UsageError
-from archive.exchange.download import check_digest, digest, download, is_address
+from archive.exchange.download import digest, download, is_address
 from archive.exchange.publication import PRIVATE, Publication
 from archive.settings import load as load_settings
 
 STREAM = Path("-")
+_CHUNK = 2**20
 
 
 @dataclass(frozen=True)
@@ -78,19 +80,37 @@ class LoadDocument:
     stored: Mapping[str, int] | None
 
 
+def _options(verb: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that adds the options which `dump` and `publish` share."""
+    options = (
+        click.option(
+            "--study",
+            "studies",
+            type=STUDY,
+            multiple=True,
+            show_default="all studies",
+            help=f"{verb} this study. May be repeated.",
+        ),
+        click.option(
+            "--without-distances",
+            is_flag=True,
+            help="Leave out stored distances, which can be recomputed.",
+        ),
+        click.option("--force", is_flag=True, help="Overwrite an existing file."),
+    )
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+
+        return command
+
+    return add
+
+
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path), default=STREAM)
-@click.option(
-    "--study",
-    "studies",
-    type=STUDY,
-    multiple=True,
-    show_default="all studies",
-    help="Dump this study. May be repeated.",
-)
-@click.option(
-    "--without-distances", is_flag=True, help="Leave out stored distances, which can be recomputed."
-)
+@_options("Dump")
 @click.option(
     "--skip-damaged",
     is_flag=True,
@@ -98,7 +118,6 @@ class LoadDocument:
     "a database with "
     "damaged files, a repaired copy is dumped.",
 )
-@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @json_option
 @click.pass_context
 def dump(
@@ -146,14 +165,7 @@ def dump(
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option(
-    "--study",
-    "studies",
-    type=STUDY,
-    multiple=True,
-    show_default="all studies",
-    help="Publish this study. May be repeated.",
-)
+@_options("Publish")
 @click.option(
     "--imported", is_flag=True, help="Publish imported results as well, with their sources."
 )
@@ -166,10 +178,6 @@ def dump(
 )
 @click.option("--source", metavar="TEXT", help="Where your results come from, such as a paper.")
 @click.option("--license", metavar="NAME", help="Licence of your results, such as CC-BY-4.0.")
-@click.option(
-    "--without-distances", is_flag=True, help="Leave out stored distances, which can be recomputed."
-)
-@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @json_option
 @click.pass_context
 def publish(
@@ -188,8 +196,9 @@ def publish(
 
     Left out are workers with their machines and attempts (`--with hosts`), addresses of weights
     (`--with paths`), and notes, tags, motivations, reasons of failures and logs (`--with notes`).
-    Folders of paths, and names of machines and of the user, are cut out of all other texts. Others
-    read the file with `archive load`.
+    Folders of paths, credentials in addresses, and names of machines and of the user, are cut out
+    of all other texts. Names of studies, tasks and agents stay: a study or a task that is named
+    after a machine is refused. Others read the file with `archive load`.
     """
     if imported and studies:
         raise UsageError("--imported publishes results without a study: leave --study out")
@@ -270,7 +279,8 @@ def load(
     names = dict(map(_renaming, renames))
     path = Path(file)
     if not is_address(file) and path != STREAM and not _is_pipe(path):
-        _load(ctx, path, names, check, as_json, sha256, file)
+        found = digest(path) if sha256 is not None or as_json else ""
+        _load(ctx, path, names, check, as_json, sha256, found, file)
         return
 
     if path == STREAM and sys.stdin.isatty():
@@ -281,26 +291,29 @@ def load(
 
     # The dump is read twice: it is verified as a whole first.
     name = "stdin" if path == STREAM else file
-    with _temporary(Path(name).name or "dump") as whole:
-        if is_address(file):
-            download(file, whole)
-        else:
-            _copy_stream(path, whole)
+    with _temporary("dump" if is_address(file) else Path(name).name) as whole:
+        found = download(file, whole) if is_address(file) else _copy_stream(path, whole)
 
         if not whole.stat().st_size:
             raise UsageError(
                 f"there is no dump on {name}: the command before the pipe has written nothing"
             )
 
-        _load(ctx, whole, names, check, as_json, sha256, file)
+        _load(ctx, whole, names, check, as_json, sha256, found, file)
 
 
-def _copy_stream(source: Path, whole: Path) -> None:
+def _copy_stream(source: Path, whole: Path) -> str:
+    """Copy a stream to a file, and return its SHA-256."""
+    content = hashlib.sha256()
     with (
-        whole.open("wb") as content,
+        whole.open("wb") as file,
         nullcontext(sys.stdin.buffer) if source == STREAM else source.open("rb") as pipe,
     ):
-        shutil.copyfileobj(pipe, content)
+        while chunk := pipe.read(_CHUNK):
+            content.update(chunk)
+            file.write(chunk)
+
+    return content.hexdigest()
 
 
 def _load(
@@ -310,13 +323,14 @@ def _load(
     check: bool,
     as_json: bool,
     sha256: str | None,
+    found: str,
     shown: str,
 ) -> None:
     from archive.exchange.load import load as read
     from archive.exchange.load import verify
 
-    if sha256 is not None:
-        check_digest(file, sha256, shown)
+    if sha256 is not None and found != sha256.lower():
+        raise UsageError(f"{shown} has the SHA-256 {found}, not {sha256:.64}: nothing is loaded")
 
     changed: Mapping[str, int] = {}
     if check:
@@ -330,7 +344,7 @@ def _load(
             file=shown,
             release=contents.header.release,
             sha256=contents.sha256,
-            file_sha256=digest(file),
+            file_sha256=found,
             records=contents.counts,
             stored=None if check else changed,
         )
@@ -345,7 +359,7 @@ def _load(
         print_table(("record", "in the file", "new or changed"), rows)
 
     if not as_json and is_address(shown):
-        print_message(f"{shown}: {file.stat().st_size:,} bytes, SHA-256 {digest(file)}")
+        print_message(f"{shown}: {file.stat().st_size:,} bytes, SHA-256 {found}")
 
 
 def _is_pipe(file: Path) -> bool:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import getpass
 import json
 import platform
+import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from archive.architecture.graph import Architecture
+from archive.errors import UsageError
 from archive.exchange import publication
 from archive.exchange.dump import dump
 from archive.exchange.load import load
@@ -109,6 +113,117 @@ def test_folders_are_cut_out(text, expected):
     task = {"task": text, "protocol": "p", "direction": "maximise"}
     assert Publication().select("task", task)["task"] == expected
     assert Publication(["paths"]).select("task", task)["task"] == text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("/home/Ann Smith/x.csv", "x.csv"),
+        ("see /home/ann, or /Users/ann", "see , or "),
+        ("file:///home/Ann Smith/x", "x"),
+        ("cc -I/home/ann/include -L/opt/ann/lib", "cc -I~/include -Llib"),
+        ("lib64:/home/ann/lib", "lib64:lib"),
+        ("gpu07:/srv/ann/x", "-:x"),
+        ("//nas/ann/x", "x"),
+        ("~ann/x.py:build", "x.py:build"),
+        (r"C:\Users\Ann Smith\x", "x"),
+        (r"\\nas\ann\x", "x"),
+        ("https://ann:tok@h/x", "https://h/x"),
+        ("sqlite:////srv/ann/x.db", "sqlite:x.db"),
+        ("/data/people/lee-a", "~"),
+        ("/data/people/lee-a/x and /data/people/lee-ab", "x and lee-ab"),
+        ("GPU07 and gpu07_run, gpu071", "- and -_run, gpu071"),
+        ("gpu07.site.org", "-"),
+        ("5/10 of a/b, ~5/10", "5/10 of a/b, ~5/10"),
+    ],
+)
+def test_places_and_names_are_cut_out_of_texts(text, expected, monkeypatch):
+    assert environment_of(text, monkeypatch) == expected
+
+
+def environment_of(text, monkeypatch):
+    """Return what is published of a text in an environment."""
+    monkeypatch.setenv("HOME", "/data/people/lee-a")
+    monkeypatch.setattr(getpass, "getuser", lambda: "random")
+    selection = Publication()
+    selection.hide(["gpu07.site.org"])
+    environment = json.dumps({"host": "elsewhere", "text": text})
+    record = {"id": "a#00001", "task": "digits", "protocol": "p", "architecture": "a"}
+    record |= {"properties": {"environment": environment}, "weights": None}
+    return json.loads(selection.select("evaluation", record)["properties"]["environment"])["text"]
+
+
+PIECES = (
+    "gpu07", "gpu07.site.org", "random", "/data/people/lee-a", "/home/ann smith/", "/home/ann",
+    "C:\\Users\\ann", "~ann/", "/", "\\", ":", " ", "-I", "x", "_", "file:", "https://", "@", '"', "{",
+)  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(PIECES)))
+def test_no_text_has_a_host_the_user_or_a_home(pieces):
+    # Letters and digits delimit names: another word may have the same letters.
+    text = " ".join(pieces) + "".join(piece for piece in pieces if piece != "x")
+    with pytest.MonkeyPatch.context() as patched:
+        cut = environment_of(text, patched)
+
+    for private in ("gpu07", "random"):
+        assert private not in re.split(r"[\W_]+", cut)
+
+    assert not re.search(r"/data/people/lee-a(?![^\W_])", cut)
+    assert not re.search(r"(home|users)[/\\]+ann", cut, re.IGNORECASE)
+
+
+def test_names_that_are_words_of_the_archive_stay(archive, connection, tmp_path, monkeypatch):
+    fill(archive)
+    # The user has the name of the agent, a worker's machine of no identity.
+    monkeypatch.setattr(getpass, "getuser", lambda: "random")
+    texts = ["at gpu07, by random", "/home/ann smith/x", '{"gpu07": "/home/ann"}']
+    texts.append(
+        json.dumps({"host": "gpu08", "by": "random@gpu08", "hyperparameters": {"a": "random"}})
+    )
+    archive.query(
+        "MATCH (n) WHERE n:Study OR n:Architecture OR n:Proposal OR n:Evaluation "
+        "SET n.note = $texts[0], n.reason = $texts[1], n.hardware = $texts[2], n.environment = $texts[3]",
+        {"texts": texts},
+        write=True,
+    )
+    archive.query("MATCH (w:Worker) SET w.host = 'gpu07.site.org'", write=True)
+    path = tmp_path / "mine.gz"
+    lines = published(archive, path, "notes")
+    text = json.dumps(lines)
+    for private in ("gpu0", "ann smith", "/home", "by random"):
+        assert private not in text
+
+    kinds = {line["kind"] for line in lines if line.get("record") == "agent"}
+    studies = set(archive.studies.names())
+    results = archive.query(
+        "MATCH (e:Evaluation) WHERE e.id CONTAINS '#' RETURN e.id ORDER BY e.id"
+    ).rows
+    wipe(connection)
+    load(connection, path)
+    assert (kinds, set(archive.studies.names())) == ({"random"}, studies)
+    assert archive.query("MATCH (e:Evaluation) RETURN e.id ORDER BY e.id").rows == results
+    environment = json.loads(archive.query("MATCH (e:Evaluation) RETURN e.environment").rows[0][0])
+    assert environment == {"by": "-@-", "hyperparameters": {"a": "random"}}
+
+
+def test_a_study_that_is_named_after_a_host_is_refused(archive, tmp_path):
+    fill(archive, "gpu07-run")
+    archive.query("MATCH (w:Worker) SET w.host = 'gpu07.site.org'", write=True)
+    path = tmp_path / "mine.gz"
+    with pytest.raises(UsageError, match=r"the name 'gpu07-run\S*' holds the name of a host"):
+        published(archive, path)
+
+    assert not path.exists()
+    assert published(archive, path, "hosts")
+
+
+def test_tasks_that_differ_in_their_folders_only_are_refused():
+    selection = Publication()
+    task = {"task": "csv:/home/me/x.csv", "protocol": "p", "direction": "maximise"}
+    assert selection.select("task", task)["task"] == "csv:x.csv"
+    with pytest.raises(UsageError, match="differ in their folders only"):
+        selection.select("task", {**task, "task": "csv:x.csv"})
 
 
 def test_an_unknown_property_is_not_published():

@@ -77,6 +77,18 @@ def test_results_are_published_and_loaded_by_their_digest(archive, connection, t
     assert archive.studies.names() == ["one"]
 
 
+@pytest.mark.parametrize("address", [f"https://h/mine.gz?{'s' * 300}", "https://h/.."])
+def test_an_address_is_no_name_of_a_file(types, archive, monkeypatch, tmp_path, address):
+    fill(archive)
+    _, out, _ = types("dump", "mine.gz", "--json")
+    monkeypatch.setattr(
+        "archive.cli.exchange.dump.download",
+        lambda _, path: path.write_bytes((tmp_path / "mine.gz").read_bytes()) and "ab",
+    )
+    code, out, _ = types("load", address, "--check", "--json")
+    assert (code, json.loads(out)["file"], json.loads(out)["file_sha256"]) == (0, address, "ab")
+
+
 def test_an_archive_goes_through_a_pipe(archive, connection, types, monkeypatch):
     class Stream(io.TextIOWrapper):
         def __init__(self, content=b""):
