@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from archive.cli.architecture.argument import architecture_of, is_key
+from archive.cli.architecture.argument import architecture_of, input_option, is_key
 from archive.cli.names import TASK
 from archive.cli.parameters import Count
 from archive.cli.render import (
@@ -34,6 +34,7 @@ from archive.values import counted
     show_default="the objective",
     help="Metric of the results to predict, latency_ms.",
 )
+@input_option
 @click.option("-k", "--k", type=Count(0), default=5, help="Number of relatives to name.")
 @json_option
 @click.pass_context
@@ -43,6 +44,7 @@ def predict(
     task: str,
     protocol: str,
     metric: str | None,
+    inputs: tuple[str, ...],
     k: int,
     as_json: bool,
 ) -> None:
@@ -59,7 +61,7 @@ def predict(
     """
     from archive.agents.prediction.predicting import predict as predict_result
 
-    described = network if is_key(network) else architecture_of(ctx, network)
+    described = network if is_key(network) else architecture_of(ctx, network, inputs)
     with open_archive(ctx) as archive:
         document = predict_result(
             archive,

@@ -9,8 +9,9 @@ not change.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -36,7 +37,8 @@ from archive.agents.prediction.table import LearnedRows, ResultRow
 from archive.architecture.graph import Architecture
 from archive.architecture.parameter_operations import NAME as PARAMETERS
 from archive.errors import UsageError
-from archive.queries.task_results import TaskResult, task_results
+from archive.queries.results_by_task import TaskResult, results_by_task
+from archive.store.protocol_names import ProtocolName
 from archive.values import counted, require_at_least
 
 if TYPE_CHECKING:
@@ -161,7 +163,7 @@ def predict(
         network = archive.architectures.get(archive.architectures.find(network))
 
     network = archive.builds.network_of(network)
-    results = _of_networks(archive, task_results(archive.connection, task, metric))
+    results = results_of(archive, task, protocol, metric)
     of_space = [result for result in results if result.space == network.space]
     distinct = len({result.architecture for result in of_space})
     if distinct < LEAST_NETWORKS:
@@ -211,21 +213,43 @@ def _predict(
     )
 
 
+def results_of(
+    archive: Archive, task: str, protocol: str, metric: str | None = None
+) -> list[TaskResult]:
+    """Return the results of networks that are comparable with those under a protocol.
+
+    Values of different objectives are not. A configuration of parameters is replaced by the network
+    that its model builds.
+
+    Raises:
+        UnknownNameError: The archive has no such task, or no result of it has the metric.
+    """
+    objective = ProtocolName.parse(protocol).objective
+    results = []
+    for group in results_by_task(archive.connection, task, metric):
+        if metric is not None or ProtocolName.parse(group.protocol).objective == objective:
+            results += [row for row in group.rows if math.isfinite(row.value)]
+
+    return _of_networks(archive, results)
+
+
 def choose(results: Sequence[TaskResult], protocol: str) -> list[TaskResult]:
     """Return the results that a prediction under a protocol learns from.
 
     Protocols that share more words come first; where the protocol itself has many networks, whatever
-    the side of the images, others are not needed.
+    the side of the images, others are not needed. Equally similar ones are in an order that depends on
+    nothing but their ids, so that the first of them are a fair sample.
     """
     recipe = read_protocol(protocol)
     same = [result for result in results if read_protocol(result.protocol).stem == recipe.stem]
     if len({result.architecture for result in same}) >= LEAST_OF_PROTOCOL:
         results = same
 
-    def unlike(result: TaskResult) -> int:
-        return -len(recipe.words & read_protocol(result.protocol).words)
+    def order(result: TaskResult) -> tuple[int, bytes]:
+        shared = len(recipe.words & read_protocol(result.protocol).words)
+        return -shared, blake2b(result.evaluation.encode(), digest_size=8).digest()
 
-    return sorted(results, key=unlike)[:MOST_ROWS]
+    return sorted(results, key=order)[:MOST_ROWS]
 
 
 def row_of(result: TaskResult) -> ResultRow:
@@ -276,7 +300,7 @@ def _of_networks(archive: Archive, results: Sequence[TaskResult]) -> list[TaskRe
         build = builds.get(result.architecture)
         if build is not None and build.network in networks:
             space = networks[build.network].space
-            result = replace(result, architecture=build.network, space=space)
+            result = result._replace(architecture=build.network, space=space)
 
         replaced.append(result)
 

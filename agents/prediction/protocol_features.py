@@ -9,35 +9,10 @@ from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
-BASE = 1.28
-"""Millions of images of ImageNet-1k: data below it count as no further data."""
-
-IMAGES: dict[str, float] = {
-    "6m": 6.0,
-    "in12k": 11.8,
-    "in21k": 13.7,
-    "in22k": 14.2,
-    "m30m": 30.0,
-    "m38m": 38.0,
-    "yfcc100m": 90.0,
-    "lvd142m": 142.0,
-    "jft": 300.0,
-    "clip": 400.0,
-    "openai": 400.0,
-    "ig1b": 940.0,
-    "swsl": 940.0,
-    "wsl": 940.0,
-    "seer": 1000.0,
-    "laiona": 1000.0,
-    "laion2b": 2300.0,
-    "merged2b": 2000.0,
-    "swag": 3600.0,
-    "webli": 10000.0,
-}
-"""Millions of images of a data set for pretraining, by its word in the recipes of timm and
-torchvision; from the papers of the data sets, rounded."""
+from archive.store.published_recipes import IMAGES, OWN_IMAGES, data_of, split_side
 
 
 class ProtocolFeatures(NamedTuple):
@@ -57,6 +32,7 @@ class ProtocolFeatures(NamedTuple):
     data: float
 
 
+@lru_cache(maxsize=2**14)
 def read_protocol(protocol: str, pretraining: str = "") -> ProtocolFeatures:
     """Return the features of a protocol.
 
@@ -64,10 +40,7 @@ def read_protocol(protocol: str, pretraining: str = "") -> ProtocolFeatures:
         protocol: Name of the protocol, `timm/a1_in1k@224`.
         pretraining: Names of the data of pretraining, where the result has them.
     """
-    stem, _, side = protocol.rpartition("@")
-    if not stem or not side.isdigit() or int(side) == 0:
-        stem, side = protocol, ""
-
+    stem, side = split_side(protocol)
     words = frozenset(re.findall(r"[a-z0-9.]+", f"{stem} {pretraining}".lower()))
-    images = max((IMAGES[word] for word in words if word in IMAGES), default=BASE)
-    return ProtocolFeatures(stem, words, int(side) if side else None, math.log10(images / BASE))
+    images = max((IMAGES[word] for word in data_of(words)), default=OWN_IMAGES)
+    return ProtocolFeatures(stem, words, side, math.log10(images / OWN_IMAGES))

@@ -26,16 +26,12 @@ class ResultRow:
         recipe: Features of the protocol.
         family: Family of the network; the key of a network without one.
         value: The result; NaN for a query.
-        protocol: The protocol.
-        model: Name of the model at its source; empty without one.
     """
 
     network: str
     recipe: ProtocolFeatures
     family: str
     value: float = float("nan")
-    protocol: str = ""
-    model: str = ""
 
 
 class LearnedRows:

@@ -63,12 +63,13 @@ def columns_of(
         metric = metrics[of_task.task]
         ratio = is_ratio(metric)
         entries: dict[str, list[tuple[int, float]]] = {}
-        for key, value, _, pretraining in of_task.rows:
-            if key not in places or value is None or not math.isfinite(value):
+        for row in of_task.rows:
+            if row.architecture not in places or not math.isfinite(row.value):
                 continue
 
-            if value > 0.0 or not ratio:
-                entries.setdefault(pretraining or "", []).append((places[key], value))
+            if row.value > 0.0 or not ratio:
+                entry = (places[row.architecture], row.value)
+                entries.setdefault(row.pretraining or "", []).append(entry)
 
         for pretraining, rows in entries.items():
             recipe = read_recipe(of_task.protocol, pretraining)
@@ -82,9 +83,9 @@ def families_of(results: Iterable[TaskResults], places: Mapping[str, int]) -> li
     """Return the family of each network; empty where its results name none."""
     families = [""] * len(places)
     for of_task in results:
-        for key, _, family, _ in of_task.rows:
-            if family and key in places:
-                families[places[key]] = family
+        for row in of_task.rows:
+            if row.family and row.architecture in places:
+                families[places[row.architecture]] = row.family
 
     return families
 

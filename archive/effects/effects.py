@@ -28,7 +28,6 @@ from archive.queries.results_by_task import (
     name_of_value,
     networks_by_space,
     results_by_task,
-    task_names,
 )
 
 if TYPE_CHECKING:
@@ -161,17 +160,14 @@ def effects(
         notify: Called with a message before a slow step.
 
     Raises:
-        UnknownNameError: There is no such task, space or change.
+        UnknownNameError: There is no such task, space, metric or change.
     """
     connection = archive.connection
-    if task is not None and task not in (names := task_names(connection)):
-        raise UnknownNameError("task", task, names, "the archive has results of none yet")
-
+    results = results_by_task(connection, task, metric)
     spaces = networks_by_space(connection)
     if space is not None and space not in spaces:
         raise UnknownNameError("space", space, spaces, "the archive has no network yet")
 
-    results = results_by_task(connection, task, metric)
     metrics = {}
     for name in {of_task.task for of_task in results}:
         metrics[name] = metric or name_of_value(connection, name)
@@ -215,7 +211,7 @@ def _compare(
 ) -> SpaceComparison:
     measured: set[str] = set()
     for of_task in results:
-        measured.update(row[0] for row in of_task.rows)
+        measured.update(row.architecture for row in of_task.rows)
 
     networks = [network for network in stored if network.key in measured]
     place = {network.key: index for index, network in enumerate(networks)}

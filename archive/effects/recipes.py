@@ -9,16 +9,14 @@ The data of the pretraining is a property of the result (`pretraining`), and no 
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from archive.effects.edits import Edit, edit_of
 from archive.store.protocol_names import ProtocolName
+from archive.store.published_recipes import OWN_DATA, split_side
 
-_PUBLISHED = re.compile(r"(?P<source>[^/]+)/(?P<recipe>.+)@(?P<size>\d+)")
-
-_DATA = frozenset(["ft", "in1k"])
+_DATA = frozenset(["ft", OWN_DATA])
 """Words of a recipe that name the task's own data, and the step from the pretraining to it."""
 
 WORDS = {
@@ -68,27 +66,27 @@ def read_recipe(protocol: str, pretraining: str = "") -> Recipe:
         protocol: Name of the protocol.
         pretraining: Names of the data of the pretraining, joined by `+`.
     """
-    match = _PUBLISHED.fullmatch(protocol)
-    if match is None:
+    stem, size = split_side(protocol)
+    source, _, recipe = stem.partition("/")
+    if size is None or not source or not recipe:
         name = ProtocolName.parse(protocol)
         source = f"{name.base}+morph" if name.morph else name.base
         return Recipe(source, (name.recipe,), pretraining, objective=name.objective or "")
 
-    size = int(match["size"])
-    if "/" in match["recipe"]:
+    if "/" in recipe:
         # A device and its software, of a measurement without training.
-        return Recipe(f"{match['source']}/{match['recipe']}", (), pretraining, size)
+        return Recipe(stem, (), pretraining, size)
 
     data = _DATA.union(pretraining.split("+"))
     words = []
     tuned = False
-    for word in match["recipe"].split("_"):
-        if word == match["size"]:
+    for word in recipe.split("_"):
+        if word == str(size):
             tuned = True
         elif word not in data:
             words.append(word)
 
-    return Recipe(match["source"], tuple(words), pretraining, size, tuned)
+    return Recipe(source, tuple(words), pretraining, size, tuned)
 
 
 def change_of_recipe(first: Recipe, second: Recipe) -> tuple[Edit, bool] | None:

@@ -16,8 +16,6 @@ from archive.database.user_query import run_query
 if TYPE_CHECKING:
     from archive.database.connection import Connection
 
-SPEED_METRIC = "samples_per_second"
-
 RESULTS = """
 UNWIND $keys AS key
 MATCH (a:Architecture {key: key})<-[:OF]-(e:Evaluation)-[:ON]->(t:Task)

@@ -1,12 +1,14 @@
-"""Results of all networks by task and protocol, for comparisons of networks and of recipes."""
+"""Results of all networks by task and protocol: for comparisons, and for models of results."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archive.database.user_query import run_query
-from archive.store.properties import from_json
+from archive.errors import UnknownNameError
+from archive.store.properties import METRIC, from_json
 from archive.store.studies.configurations import has_names
 
 if TYPE_CHECKING:
@@ -20,8 +22,7 @@ MATCH (t:Task)
 WHERE $task IS NULL OR t.name = $task
 MATCH (t)<-[:ON]-(e:Evaluation)-[:OF]->(a:Architecture)
 WHERE e.partial IS NULL AND e.answered_from IS NULL
-WITH t, collect([a.key, CASE WHEN $metric IS NULL THEN e.value ELSE e['metric_' + $metric] END,
-                 e.family, e.pretraining]) AS rows
+WITH t, collect([a.key, a.space, e.id, e[$property], e.model, e.family, e.pretraining]) AS rows
 RETURN t.name AS task, t.protocol AS protocol, rows
 ORDER BY task, protocol
 """
@@ -33,6 +34,14 @@ WHERE $task IS NULL OR t.name = $task
 MATCH (t)<-[:ON]-(s:Study)-[:PROPOSED]->(p:Proposal)
 WHERE p.hyperparameters <> '{}'
 RETURN t.name AS task, t.protocol AS protocol, collect(DISTINCT p.architecture) AS keys
+"""
+
+METRICS = """
+MATCH (t:Task)<-[:ON]-(e:Evaluation)
+WHERE $task IS NULL OR t.name = $task
+WITH e LIMIT 1000
+UNWIND keys(e) AS name
+RETURN DISTINCT name
 """
 
 NETWORKS = """
@@ -61,6 +70,30 @@ RETURN [name IN keys(e) WHERE name STARTS WITH 'metric_' AND e[name] = e.value |
 """
 
 
+class TaskResult(NamedTuple):
+    """A whole training or measurement of a network.
+
+    Attributes:
+        protocol: The protocol.
+        architecture: Key of the network, or of a configuration of parameters.
+        space: Its space.
+        evaluation: Id of the evaluation.
+        value: The value or the metric; NaN without one.
+        model: Name of the model at its source; None without one.
+        family: Its family there, likewise.
+        pretraining: Data of its pretraining, likewise.
+    """
+
+    protocol: str
+    architecture: str
+    space: str
+    evaluation: str
+    value: float
+    model: str | None
+    family: str | None
+    pretraining: str | None
+
+
 @dataclass(frozen=True)
 class TaskResults:
     """Results of networks on one task under one protocol.
@@ -68,12 +101,12 @@ class TaskResults:
     Attributes:
         task: Name of the task.
         protocol: Name of the protocol.
-        rows: Key of the network, value of the metric, family, and data of the pretraining.
+        rows: The results.
     """
 
     task: str
     protocol: str
-    rows: list[tuple[str, float | None, str | None, str | None]]
+    rows: list[TaskResult]
 
 
 @dataclass(frozen=True)
@@ -93,11 +126,6 @@ class ComparedNetwork:
     flops: float | None
 
 
-def task_names(connection: Connection) -> list[str]:
-    """Return the names of the tasks with or without results, by name."""
-    return [task for (task,) in run_query(connection, TASKS).rows]
-
-
 def results_by_task(
     connection: Connection, task: str | None, metric: str | None
 ) -> list[TaskResults]:
@@ -110,17 +138,42 @@ def results_by_task(
         connection: Connection to the archive.
         task: Name of a task; None for all.
         metric: Name of a metric; None for the value.
+
+    Raises:
+        UnknownNameError: The archive has no such task, or no result has the metric.
     """
-    asked = {"task": task, "metric": metric}
+    asked = {"task": task, "property": "value" if metric is None else METRIC + metric}
+    found = run_query(connection, RESULTS, asked).rows
+    if task is not None and not found:
+        names = [name for (name,) in run_query(connection, TASKS).rows]
+        if task not in names:
+            hint = (
+                "the archive has results of none yet; archive import zoo timm adds published ones"
+            )
+            raise UnknownNameError("task", task, names, hint)
+
     tuned: dict[tuple[str, str], set[str]] = {}
     for name, protocol, keys in run_query(connection, HYPERPARAMETERS, {"task": task}).rows:
         tuned[name, protocol] = set(keys)
 
     results = []
-    for name, protocol, rows in run_query(connection, RESULTS, asked).rows:
+    has_values = False
+    for name, protocol, rows in found:
         left_out = tuned.get((name, protocol), set())
-        kept = [tuple(row) for row in rows if row[0] not in left_out]
+        kept = []
+        for key, space, evaluation, stored, *origin in rows:
+            value = float(stored) if isinstance(stored, int | float) else math.nan
+            has_values = has_values or math.isfinite(value)
+            if key not in left_out:
+                kept.append(TaskResult(protocol, key, space, evaluation, value, *origin))
+
         results.append(TaskResults(name, protocol, kept))
+
+    if found and metric is not None and not has_values:
+        properties = [name for (name,) in run_query(connection, METRICS, {"task": task}).rows]
+        names = [name.removeprefix(METRIC) for name in properties if name.startswith(METRIC)]
+        owner = "" if task is None else f"the task {task}"
+        raise UnknownNameError("metric", metric, names, owner=owner)
 
     return results
 

@@ -162,3 +162,6 @@ def test_unknown_names_are_refused(cells):
 
     with pytest.raises(UnknownNameError, match="unknown space 'nasbench'"):
         effects(cells, space="nasbench")
+
+    with pytest.raises(UnknownNameError, match="unknown metric 'acuracy': did you mean accuracy"):
+        effects(cells, metric="acuracy")

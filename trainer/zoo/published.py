@@ -8,16 +8,8 @@ from fnmatch import fnmatchcase
 
 from archive.errors import UnknownNameError
 from archive.store.evaluations import TaskProtocol
+from archive.store.published_recipes import OWN_DATA, data_of
 from archive.store.records import Result
-
-_DATA = frozenset(
-    "cc12m datacompxl dfn2b dfn5b ig1b in12k in21k in22k jft laion2b laion400m laiona lvd142m "
-    "lvd1689m m30m m38m merged2b merged38m metaclip openai seer swag webli yfcc100m".split()
-)
-"""Names of data sets in the names of recipes."""
-_LAST_DATA = "in1k"
-_UNNAMED_DATA = "clip"
-"""Pairs of images and texts that a recipe does not name."""
 
 
 @dataclass(frozen=True)
@@ -118,11 +110,8 @@ def pretraining_of(recipe: str) -> dict[str, str]:
     {}
     """
     words = recipe.lower().split("_")
-    before = (
-        words[: len(words) - 1 - words[::-1].index(_LAST_DATA)] if _LAST_DATA in words else words
-    )
-    data = [word for word in dict.fromkeys(before) if word in _DATA]
-    if not data and _UNNAMED_DATA in before:
-        data = [_UNNAMED_DATA]
+    if OWN_DATA in words:
+        words = words[: len(words) - 1 - words[::-1].index(OWN_DATA)]
 
+    data = data_of(words)
     return {"pretraining": "+".join(data)} if data else {}

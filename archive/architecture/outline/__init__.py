@@ -14,5 +14,4 @@
 | `changes`    | named changes between two outlines                                              |
 | `summary`    | an outline as rows of a table, and the rows of stored blocks                    |
 | `picture`    | diagrams by modules                                                             |
-| `numbers`    | an outline as numbers, for predictions                                          |
 """

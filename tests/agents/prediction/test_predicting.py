@@ -8,16 +8,16 @@ import pytest
 from click.testing import CliRunner
 
 from archive import agents
-from archive.agents.prediction.predicting import LEAST_OF_PROTOCOL, choose
+from archive.agents.prediction.predicting import LEAST_OF_PROTOCOL, MOST_ROWS, choose, results_of
 from archive.architecture.nasbench_codec import to_nasbench201
 from archive.cli.main import archive as command
 from archive.errors import UnknownNameError, UsageError
-from archive.queries.task_results import TaskResult
+from archive.queries.results_by_task import TaskResult
 from archive.store.evaluations import Evaluations
-from archive.store.records import Result
+from archive.store.records import Result, Study
 from tests.support.json_documents import check
 from tests.support.networks import torch_nets
-from tests.support.stores import cells
+from tests.support.stores import cells, suggest
 
 COUNT = 60
 
@@ -105,6 +105,48 @@ def test_the_command_renders_the_document(filled, monkeypatch):
     answer = CliRunner().invoke(command, [*words, "-k", "1", "--json"], catch_exceptions=False)
     (document,) = check("predict", answer.stdout)
     assert len(document["relatives"]) == 1
+
+
+def test_results_of_another_objective_and_of_hyperparameters_are_left_out(filled):
+    cell = cells(1)[0]
+    add(filled, "table/a1+objective:loss", [("loss", cell.key, Result(0.1))])
+    filled.studies.create(Study("tuned", "images", "table/a1@64", "nasbench201", budget=9))
+    agent = filled.proposals.register_agent("random", {}, "1")
+    filled.proposals.create("tuned", agent, suggest([cell], hyperparameters={"rate": 0.5}))
+    results = results_of(filled, "images", "table/a1@32")
+    assert {result.protocol for result in results} == {"table/a1@32", "table/a1@64"}
+    of_cell = [result.protocol for result in results if result.architecture == cell.key]
+    assert of_cell == ["table/a1@32"]
+    (other,) = results_of(filled, "images", "table/a2+objective:loss")
+    assert other.value == 0.1
+
+
+def test_the_command_exports_a_model_for_its_inputs(tmp_path, monkeypatch):
+    (tmp_path / "small.py").write_text("import torch\nbuild = lambda: torch.nn.Linear(4, 2)\n")
+    networks = []
+
+    def predict(archive, network, *arguments, **options):
+        networks.append(network)
+        raise UsageError("seen")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("archive.cli.predict.open_archive", lambda ctx: nullcontext(None))
+    monkeypatch.setattr("archive.agents.prediction.predicting.predict", predict)
+    words = ["predict", "small.py:build", "--task", "images", "--protocol", "a", "--input", "4"]
+    CliRunner().invoke(command, words)
+    assert networks[0].layers[0].attributes["input"] == "4"
+
+
+def test_a_large_table_is_learned_from_all_over():
+    results = []
+    for number in range(3 * MOST_ROWS):
+        identity = f"table/{number:05}"
+        results.append(TaskResult("a", identity, "torch", identity, 1.0, None, None, None))
+
+    chosen = choose(results, "a")
+    assert chosen == choose(results[::-1], "a")
+    late = sum(result.evaluation >= results[2 * MOST_ROWS].evaluation for result in chosen)
+    assert 0.25 < late / MOST_ROWS < 0.42
 
 
 def test_results_of_the_protocol_are_enough_where_there_are_many():

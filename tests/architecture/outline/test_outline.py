@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from archive.architecture.diagram import diagram
 from archive.architecture.graph import Architecture
-from archive.architecture.outline.numbers import numbers
 from archive.architecture.outline.outline import Outline, outline
 from archive.architecture.outline.summary import rows as rows_of_table
 from tests.support import examples
@@ -141,5 +140,4 @@ def check(net: Architecture) -> None:
     assert layers == Counter(range(len(drawn.architecture.layers)))
     in_blocks = Counter(u for part in drawn.sections for block in part.blocks for u in block.layers)
     assert in_blocks == layers
-    assert numbers(drawn).keys() == numbers(outline(residual_net())).keys()
     assert all(parent < number for number, of in enumerate(drawn.parents) for parent in of)

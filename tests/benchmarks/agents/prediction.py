@@ -11,12 +11,11 @@ import click
 import numpy as np
 
 from archive.agents.prediction.features import at_side
-from archive.agents.prediction.predicting import choose, row_of, validate
+from archive.agents.prediction.predicting import choose, results_of, row_of, validate
 from archive.agents.prediction.process import fit
 from archive.agents.prediction.stored_features import features_of
 from archive.agents.prediction.table import LearnedRows
 from archive.cli.render import open_archive, print_table
-from archive.queries.task_results import task_results
 
 FOLDS = 10
 BASELINES = {
@@ -42,7 +41,7 @@ def prediction(
 ) -> None:
     """Print rank correlations for families left out, of all results and without further data."""
     with open_archive(ctx) as archive:
-        results = choose(task_results(archive.connection, task, metric), protocol)
+        results = choose(results_of(archive, task, protocol, metric), protocol)
         results = [result for result in results if result.space == space]
         keys = list(dict.fromkeys(result.architecture for result in results))
         described = features_of(archive, space, keys)
