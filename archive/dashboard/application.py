@@ -179,12 +179,12 @@ def _unknown_error(request: Request, error: Exception) -> Response:
 
 def _view(request: Request, name: str, title: str) -> Response:
     settings = archive_of(request).connection.settings
-    place = settings.uri or str(settings.home)
+    address = settings.uri or str(settings.home)
     return page(
         "view.html",
         view=name,
         title=title,
         write=options_of(request).write,
-        place=place,
+        place=address,
         words=words.for_page(),
     )

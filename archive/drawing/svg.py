@@ -212,8 +212,8 @@ def _node(node: DiagramNode, box: Box) -> str:
 def _text(words: str, x: float, y: float, size: int, style: str = "", *, raw: bool = False) -> str:
     named = f' class="{style}"' if style else ""
     shown = words if raw else escape(words)
-    place = f'x="{_n(x)}" y="{_n(y)}"'
-    return f'<text{named} {place} font-size="{size}" text-anchor="middle">{shown}</text>'
+    position = f'x="{_n(x)}" y="{_n(y)}"'
+    return f'<text{named} {position} font-size="{size}" text-anchor="middle">{shown}</text>'
 
 
 def _flows(flows: Iterable[Flow], layout: Placed) -> Iterator[str]:

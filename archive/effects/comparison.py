@@ -45,12 +45,12 @@ def compare(edits: NetworkEdits, columns: Sequence[Column]) -> list[Comparisons]
     Networks for inputs of two sizes are compared where each is measured at its size, and a training
     at another size with one at the network's size.
     """
-    found: list[Comparisons] = []
+    comparisons: list[Comparisons] = []
     everything = np.arange(len(edits.edit))
     for column in columns:
-        found += _networks(edits, everything, column, column)
+        comparisons += _networks(edits, everything, column, column)
 
-    return [*found, *_sizes(edits, columns), *_trainings(edits, columns)]
+    return [*comparisons, *_sizes(edits, columns), *_trainings(edits, columns)]
 
 
 def _networks(
@@ -62,23 +62,23 @@ def _networks(
     pairs = pairs[usable]
     differences = differences[usable]
     kinds = edits.edit[pairs]
-    found = []
+    comparisons = []
     for kind in np.unique(kinds).tolist():
-        chosen = kinds == kind
-        selected = pairs[chosen]
-        found.append(
+        of_kind = kinds == kind
+        selected = pairs[of_kind]
+        comparisons.append(
             Comparisons(
                 edits.edits[kind],
                 before,
                 after,
                 edits.before[selected],
                 edits.after[selected],
-                differences[chosen],
+                differences[of_kind],
                 tuple(edits.where[pair] for pair in selected.tolist()),
             )
         )
 
-    return found
+    return comparisons
 
 
 def _sizes(edits: NetworkEdits, columns: Sequence[Column]) -> list[Comparisons]:
@@ -90,15 +90,15 @@ def _sizes(edits: NetworkEdits, columns: Sequence[Column]) -> list[Comparisons]:
         if len(pairs) and column.recipe.size is not None:
             groups.setdefault((column.task, column.recipe.without_size()), []).append(column)
 
-    found: list[Comparisons] = []
+    comparisons: list[Comparisons] = []
     for group in groups.values():
         group.sort(key=lambda column: column.recipe.size or 0)
         for smaller, larger in combinations(group, 2):
             fits = edits.sides[edits.before[pairs]] == smaller.recipe.size
             fits &= edits.sides[edits.after[pairs]] == larger.recipe.size
-            found += _networks(edits, pairs[fits], smaller, larger)
+            comparisons += _networks(edits, pairs[fits], smaller, larger)
 
-    return found
+    return comparisons
 
 
 def _trainings(edits: NetworkEdits, columns: Sequence[Column]) -> list[Comparisons]:
@@ -107,23 +107,26 @@ def _trainings(edits: NetworkEdits, columns: Sequence[Column]) -> list[Compariso
     for column in columns:
         groups.setdefault((column.task, column.under), []).append(column)
 
-    found = []
+    comparisons = []
     for group in groups.values():
         exists = np.isfinite(np.stack([column.values for column in group]))
         shared = exists.astype(np.float32) @ exists.T.astype(np.float32)
-        for one, other in np.argwhere(np.triu(shared, 1)).tolist():
-            changed = change_of_recipe(group[one].recipe, group[other].recipe)
+        for first, second in np.argwhere(np.triu(shared, 1)).tolist():
+            changed = change_of_recipe(group[first].recipe, group[second].recipe)
             if changed is None:
                 continue
 
             edit, reverse = changed
-            before, after = (group[other], group[one]) if reverse else (group[one], group[other])
-            usable = exists[one] & exists[other]
+            before, after = group[first], group[second]
+            if reverse:
+                before, after = after, before
+
+            usable = exists[first] & exists[second]
             if edit.name == "input size":
                 usable &= edits.sides == (after if before.recipe.tuned else before).recipe.size
 
             networks = np.flatnonzero(usable)
             differences = after.values[networks] - before.values[networks]
-            found.append(Comparisons(edit, before, after, networks, networks, differences))
+            comparisons.append(Comparisons(edit, before, after, networks, networks, differences))
 
-    return found
+    return comparisons

@@ -172,7 +172,7 @@ def effects(
     for name in {of_task.task for of_task in results}:
         metrics[name] = metric or name_of_value(connection, name)
 
-    found: list[EditEffect] = []
+    rows: list[EditEffect] = []
     pairs: list[EditPair] = []
     comparisons = 0
     edits: set[Edit] = set()
@@ -181,19 +181,19 @@ def effects(
         for edit, group in _groups(compared.comparisons):
             edits.add(edit)
             if change in (None, edit.name, str(edit)):
-                found += _effects(compared, edit, group)
+                rows += _effects(compared, edit, group)
 
             if change == str(edit) or (change == edit.name and not edit.is_whole):
                 pairs += islice(_pairs(compared, group), MOST_PAIRS - len(pairs))
                 comparisons += sum(len(part.differences) for part in group)
 
-    if change is not None and not found:
+    if change is not None and not rows:
         raise UnknownNameError(
             "change", change, sorted(map(str, edits)), "no two results differ in one"
         )
 
-    found.sort(key=_order)
-    return EffectReport(found, _with_models(archive, pairs), comparisons)
+    rows.sort(key=_order)
+    return EffectReport(rows, _with_models(archive, pairs), comparisons)
 
 
 def _order(effect: EditEffect) -> tuple[str, bool, int, str, str, str]:
@@ -214,8 +214,8 @@ def _compare(
         measured.update(row.architecture for row in of_task.rows)
 
     networks = [network for network in stored if network.key in measured]
-    place = {network.key: index for index, network in enumerate(networks)}
-    names = families_of(results, place)
+    places = {network.key: index for index, network in enumerate(networks)}
+    names = families_of(results, places)
     has_families = any(names)
     for index, network in enumerate(networks):
         names[index] = names[index] or network.key
@@ -226,8 +226,8 @@ def _compare(
         values = [getattr(network, cost) or np.nan for network in networks]
         costs[cost] = np.log(np.array(values, np.float64))
 
-    edits = _without_same_function(edits_of(archive, space, list(place), notify), networks)
-    comparisons = compare(edits, columns_of(results, metrics, place))
+    edits = _without_same_function(edits_of(archive, space, list(places), notify), networks)
+    comparisons = compare(edits, columns_of(results, metrics, places))
     return SpaceComparison(space, networks, families, has_families, costs, comparisons)
 
 
@@ -261,9 +261,9 @@ def _effects(
     second = np.concatenate([part.second for part in group])
     differences = np.concatenate([part.differences for part in group])
     column = group[0].before
-    found = [_effect(compared, edit, group, column.metric, (first, second), differences)]
+    rows = [_effect(compared, edit, group, column.metric, (first, second), differences)]
     if column.under:
-        return found
+        return rows
 
     pairs = np.unique(first * count + second)
     ends = (pairs // count, pairs % count)
@@ -272,9 +272,9 @@ def _effects(
         usable = np.isfinite(ratios) & (ends[0] != ends[1])
         if usable.any():
             networks = (ends[0][usable], ends[1][usable])
-            found.append(_effect(compared, edit, group, name, networks, ratios[usable]))
+            rows.append(_effect(compared, edit, group, name, networks, ratios[usable]))
 
-    return found
+    return rows
 
 
 def _effect(

@@ -188,14 +188,14 @@ def _of_outlines(
     where = []
     ends = zip(pairs.first.tolist(), pairs.second.tolist(), changes_of, strict=True)
     for first, second, changed in ends:
-        found = _one_edit(changed)
-        if found is None:
+        single = _one_edit(changed)
+        if single is None:
             continue
 
-        edit, reverse, place = found
+        edit, reverse, part = single
         before, after = (second, first) if reverse else (first, second)
         rows.append((places.setdefault(edit, len(places)), before, after))
-        where.append(place)
+        where.append(part)
 
     edits, before_of, after_of = np.array(rows, np.int64).reshape(-1, 3).T
     return NetworkEdits(list(places), edits, before_of, after_of, where, sides)
@@ -241,16 +241,16 @@ def _of_traits(
     places: dict[Edit, int] = {}
     edit_of_case = []
     reversed_case = []
-    for place, before, after in distinct.tolist():
+    for trait, before, after in distinct.tolist():
         values = (table.values[before] or None, table.values[after] or None)
-        edit, reverse = edit_of(_name(table.names[place], named=named), *values)
+        edit, reverse = edit_of(_name(table.names[trait], named=named), *values)
         edit_of_case.append(places.setdefault(edit, len(places)))
         reversed_case.append(reverse)
 
     reverse_of = np.array(reversed_case, np.bool_)[case]
     before_of = np.where(reverse_of, pairs.second, pairs.first)
     after_of = np.where(reverse_of, pairs.first, pairs.second)
-    where = [table.names[place] for place in column.tolist()]
+    where = [table.names[trait] for trait in column.tolist()]
     edits = np.array(edit_of_case, np.int64)[case]
     return NetworkEdits(list(places), edits, before_of, after_of, where, sides)
 

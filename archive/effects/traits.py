@@ -70,8 +70,8 @@ def traits_of(architecture: Architecture) -> dict[str, str]:
 
     canonical = architecture.canonical
     traits = {EDGES: str(canonical.edges)}
-    for place, layer in enumerate(canonical.layers):
-        traits[f"layer {place}"] = words(layer)
+    for position, layer in enumerate(canonical.layers):
+        traits[f"layer {position}"] = words(layer)
 
     return traits
 

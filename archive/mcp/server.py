@@ -138,15 +138,15 @@ class CheckedTool(Tool):
         Raises:
             ToolError: An argument is missing, unknown or invalid, or the tool refuses the call.
         """
-        known = self.parameters["properties"]
-        faults = [f"unknown argument {name!r:.80}" for name in arguments if name not in known]
+        declared = self.parameters["properties"]
+        faults = [f"unknown argument {name!r:.80}" for name in arguments if name not in declared]
         try:
             self.fn_metadata.validate_arguments(arguments)
         except ValidationError as error:
             faults += _faults(error)
 
         if faults:
-            takes = f"it takes {', '.join(known)}" if known else "it takes no arguments"
+            takes = f"it takes {', '.join(declared)}" if declared else "it takes no arguments"
             raise ToolError(f"Error executing tool {self.name}: {'; '.join(faults)}; {takes}")
 
         return await super().run(arguments, context, convert_result)
@@ -155,9 +155,9 @@ class CheckedTool(Tool):
 def _faults(error: ValidationError) -> list[str]:
     """Return one text for each invalid argument."""
     by_name: dict[str, list[str]] = {}
-    for each in error.errors(include_url=False, include_context=False, include_input=False):
-        reason = "required" if each["type"] == "missing" else each["msg"]
-        by_name.setdefault(str(each["loc"][0]), []).append(reason)
+    for fault in error.errors(include_url=False, include_context=False, include_input=False):
+        reason = "required" if fault["type"] == "missing" else fault["msg"]
+        by_name.setdefault(str(fault["loc"][0]), []).append(reason)
 
     return [f"{name}: {' or '.join(reasons)}" for name, reasons in by_name.items()]
 

@@ -128,13 +128,13 @@ def _queue(reader: ArchiveReader, query: str) -> tuple[HTTPStatus, dict[str, Any
     studies = parse_qs(query, keep_blank_values=True).get("study")
     # A study without open proposals is no part of the reading.
     if unread := [study for study in studies or () if study not in reading.depths]:
-        known = reader.studies()
-        if known.problem is not None:
-            return HTTPStatus.SERVICE_UNAVAILABLE, {"error": known.problem}
+        all_studies = reader.studies()
+        if all_studies.problem is not None:
+            return HTTPStatus.SERVICE_UNAVAILABLE, {"error": all_studies.problem}
 
-        if unknown := [study for study in unread if study not in known.names]:
+        if unknown := [study for study in unread if study not in all_studies.names]:
             return HTTPStatus.NOT_FOUND, {
-                "error": str(UnknownNameError("study", unknown[0], known.names))
+                "error": str(UnknownNameError("study", unknown[0], all_studies.names))
             }
 
     waiting = 0

@@ -126,15 +126,15 @@ def relatives(
 
     results = [row for row in results if task in (None, row.task)]
     comparable = _comparable(results)
-    found = []
+    published = []
     for key in keys:
-        own = [row for row in rows if row.key == key]
-        if own:
-            first = own[0]
-            found.append(
+        of_network = [row for row in rows if row.key == key]
+        if of_network:
+            first = of_network[0]
+            published.append(
                 Relative(
                     key,
-                    min(row.model.partition(".")[0] for row in own),
+                    min(row.model.partition(".")[0] for row in of_network),
                     first.family,
                     first.params,
                     first.flops,
@@ -143,7 +143,7 @@ def relatives(
                 )
             )
 
-    return found
+    return published
 
 
 def _comparable(rows: Iterable[_StoredRow]) -> dict[str, str]:
@@ -158,29 +158,29 @@ def _comparable(rows: Iterable[_StoredRow]) -> dict[str, str]:
 
 
 def _results(rows: Sequence[_StoredRow], comparable: dict[str, str]) -> list[RelativeResult]:
-    chosen: dict[tuple[str, bool], _StoredRow] = {}
+    leading: dict[tuple[str, bool], _StoredRow] = {}
     for row in rows:
         sign = -1.0 if row.direction == "minimise" else 1.0
         for kind in (True, False):
             fits = not kind or (
                 row.pretraining is None and comparable.get(row.task) == row.protocol
             )
-            best = chosen.get((row.task, kind))
+            best = leading.get((row.task, kind))
             if fits and (best is None or sign * row.value > sign * best.value):
-                chosen[row.task, kind] = row
+                leading[row.task, kind] = row
 
-    found = []
+    results = []
     for (task, kind), row in sorted(
-        chosen.items(), key=lambda entry: (entry[0][0], not entry[0][1])
+        leading.items(), key=lambda entry: (entry[0][0], not entry[0][1])
     ):
-        if kind or chosen.get((task, True)) is not row:
-            found.append(
+        if kind or leading.get((task, True)) is not row:
+            results.append(
                 RelativeResult(
                     row.model, task, row.protocol, row.value, row.pretraining, comparable=kind
                 )
             )
 
-    return found
+    return results
 
 
 def _speeds(rows: Iterable[_StoredRow]) -> list[RelativeSpeed]:

@@ -166,16 +166,16 @@ def unreachable(
         return []
 
     rows, studies = connection.read(work)
-    found = []
+    entries = []
     for row in rows:
         study = row["study"]
         reasons = _reasons(row, studies.get(study), living)
         if reasons is not None:
-            found.append(
+            entries.append(
                 Unreachable(study, row["proposals"], row["first"], tuple(reasons), row["reason"])
             )
 
-    return found
+    return entries
 
 
 def lacking(

@@ -328,8 +328,8 @@ class Evaluations:
         Raises:
             UsageError: The task is on record with the other direction.
         """
-        place = TaskProtocol(task, protocol, direction)
-        self.add_many([place], ((id_, key, place, result) for id_, key, result in rows))
+        of_task = TaskProtocol(task, protocol, direction)
+        self.add_many([of_task], ((id_, key, of_task, result) for id_, key, result in rows))
 
     def add_many(
         self,
@@ -348,12 +348,12 @@ class Evaluations:
         self._connection.write(partial(_add_tasks, places=places))
         for part in batched(rows, BATCH):
             table = []
-            for id_, key, place, result in sorted(part, key=lambda row: row[0]):
+            for id_, key, task, result in sorted(part, key=lambda row: row[0]):
                 table.append(
                     {
                         "id": id_,
                         "architecture": key,
-                        "task": place.id,
+                        "task": task.id,
                         "properties": result_properties(result),
                     }
                 )
@@ -408,8 +408,8 @@ def _rows_of(results: StudyResults, columns: Sequence[str]) -> list[dict[str, An
 
 def _add_tasks(tx: ManagedTransaction, places: Sequence[TaskProtocol]) -> None:
     rows = []
-    for place in sorted(places, key=lambda place: place.id):
-        rows.append({**vars(place), "id": place.id})
+    for task in sorted(places, key=lambda task: task.id):
+        rows.append({**vars(task), "id": task.id})
 
     for row in plain(tx.run(TASK, rows=rows)):
         if row["direction"] not in (None, row["stored"]):

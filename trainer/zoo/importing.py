@@ -228,7 +228,7 @@ class _Stored:
                 rows.append((result.id, node.key, result.place, result.of_family(node.family)))
 
         if rows:
-            self._writer.add_many([place for _, _, place, _ in rows], rows)
+            self._writer.add_many([task for _, _, task, _ in rows], rows)
 
         if suited:
             self.names.add(network.name)

@@ -159,7 +159,7 @@ def _results(file: ResultFile) -> Iterator[PublishedResult]:
     for row in _rows(file, ("model", "img_size", "top1", "top5", "param_count")):
         model = row.text("model")
         recipe = model.partition(".")[2] or "default"
-        place = TaskProtocol(
+        task = TaskProtocol(
             TASKS[file.name], f"{NAME}/{recipe}@{row.whole('img_size')}", "maximise"
         )
         metrics = {"top1": row.number("top1"), "top5": row.number("top5")}
@@ -174,7 +174,7 @@ def _results(file: ResultFile) -> Iterator[PublishedResult]:
             environment=environment,
             provenance=_provenance(file) | pretraining_of(recipe),
         )
-        yield PublishedResult(place, model, result, row.number("param_count"), _ROUNDING)
+        yield PublishedResult(task, model, result, row.number("param_count"), _ROUNDING)
 
 
 def _speeds(file: ResultFile) -> Iterator[PublishedResult]:
@@ -216,10 +216,8 @@ def _speeds(file: ResultFile) -> Iterator[PublishedResult]:
             environment={"file": f"{file.name}.csv"},
             provenance=_provenance(file),
         )
-        place = TaskProtocol(_KINDS[kind], f"{'/'.join(parts)}@{size}", "maximise")
-        yield PublishedResult(
-            place, row.text("model"), result, row.number("param_count"), _ROUNDING
-        )
+        task = TaskProtocol(_KINDS[kind], f"{'/'.join(parts)}@{size}", "maximise")
+        yield PublishedResult(task, row.text("model"), result, row.number("param_count"), _ROUNDING)
 
 
 def _provenance(file: ResultFile) -> dict[str, str]:

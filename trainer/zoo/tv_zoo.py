@@ -45,7 +45,7 @@ def published(folder: Path | None = None) -> list[PublishedNetwork]:
                 continue
 
             size = weights.transforms.keywords["crop_size"]
-            place = TaskProtocol("imagenet-1k", f"{NAME}/{weights.name}@{size}", "maximise")
+            task = TaskProtocol("imagenet-1k", f"{NAME}/{weights.name}@{size}", "maximise")
             measured = {"top1": metrics["acc@1"], "top5": metrics["acc@5"]}
             if "_ops" in weights.meta:
                 measured["flops"] = float(round(1e9 * weights.meta["_ops"]))
@@ -57,7 +57,7 @@ def published(folder: Path | None = None) -> list[PublishedNetwork]:
                 provenance=source | pretraining_of(weights.name),
             )
             params = weights.meta["num_params"] / 1e6
-            results.append(PublishedResult(place, f"{name}.{weights.name}", result, params))
+            results.append(PublishedResult(task, f"{name}.{weights.name}", result, params))
 
         if results:
             networks.append(PublishedNetwork(name, name, tuple(results), results[0].params or 0.0))

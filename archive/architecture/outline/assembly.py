@@ -71,7 +71,7 @@ def _without_ends(graph: ModuleGraph, items: Sequence[Item]) -> list[Item]:
     of linear layers.
     """
     result = list(items)
-    drafts = [place for place, item in enumerate(items) if isinstance(item, Draft)]
+    drafts = [index for index, item in enumerate(items) if isinstance(item, Draft)]
     if len(drafts) < 2:
         return result
 
@@ -131,15 +131,15 @@ def _operands(graph: ModuleGraph, end: int, inside: set[int]) -> list[int]:
 
 def _before(graph: ModuleGraph, number: int, inside: set[int]) -> set[int]:
     """Return a module and the modules before it in the same part."""
-    found: set[int] = set()
+    earlier: set[int] = set()
     stack = [number]
     while stack:
         current = stack.pop()
-        if current in inside and current not in found:
-            found.add(current)
+        if current in inside and current not in earlier:
+            earlier.add(current)
             stack += graph.trunk_parents(current)
 
-    return found
+    return earlier
 
 
 def _kind_at(graph: ModuleGraph, items: Sequence[Item], index: int) -> str:
@@ -211,21 +211,21 @@ def _with_rows(graph: ModuleGraph, items: Sequence[Item]) -> list[Item]:
 def _row_length(graph: ModuleGraph, items: Sequence[Item], index: int) -> int:
     """Return the number of items of the block that begins at an index; 0 without one."""
 
-    def conv(place: int) -> dict[str, Property]:
-        if _kind_at(graph, items, place) != "conv":
+    def conv(index: int) -> dict[str, Property]:
+        if _kind_at(graph, items, index) != "conv":
             return {}
 
-        number = items[place]
+        number = items[index]
         assert isinstance(number, int)
         return graph.modules[number].properties
 
-    place = index
-    first = conv(place)
+    end = index
+    first = conv(end)
     expands = first.get("kernel") == 1 and "activation" in first
-    if expands and conv(place + 1).get("depthwise"):
-        place += 1
+    if expands and conv(end + 1).get("depthwise"):
+        end += 1
 
-    window = conv(place)
+    window = conv(end)
     wide = window.get("depthwise") or (
         not expands
         and int(window.get("kernel", 1)) > 1
@@ -235,11 +235,11 @@ def _row_length(graph: ModuleGraph, items: Sequence[Item], index: int) -> int:
     if not window or not wide:
         return 0
 
-    place += 1
-    if _kind_at(graph, items, place) in ("squeeze-excitation", "gate"):
-        place += 1
+    end += 1
+    if _kind_at(graph, items, end) in ("squeeze-excitation", "gate"):
+        end += 1
 
-    last = conv(place)
+    last = conv(end)
     if last.get("kernel") != 1:
         return 0
 
@@ -248,7 +248,7 @@ def _row_length(graph: ModuleGraph, items: Sequence[Item], index: int) -> int:
     if not window.get("depthwise") and not (narrow and "activation" not in last):
         return 0
 
-    return place + 1 - index
+    return end + 1 - index
 
 
 def _with_pairs(graph: ModuleGraph, items: Sequence[Item]) -> list[Item]:

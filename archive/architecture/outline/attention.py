@@ -126,9 +126,9 @@ def _add(state: Recognition, core: _Core) -> None:
 
     if projection is not None:
         properties["channels"] = wiring.channels(projection)[1]
-        found = extend(state, projection, properties, activation=False)
-        layers |= set(found)
-        end = found[-1] if found else projection
+        further = extend(state, projection, properties, activation=False)
+        layers |= set(further)
+        end = further[-1] if further else projection
     elif projections["value"] is not None:
         properties["channels"] = wiring.channels(projections["value"])[1]
 

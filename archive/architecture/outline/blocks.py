@@ -83,8 +83,8 @@ def _kind(draft: Draft, main: Sequence[NetworkModule]) -> str:
     if any(module.properties.get("over") for module in mlps):
         return "mixer"
 
-    depthwise = [place for place, conv in enumerate(convs) if conv.properties.get("depthwise")]
-    windows = [place for place, conv in enumerate(convs) if int(conv.properties["kernel"]) > 1]
+    depthwise = [index for index, conv in enumerate(convs) if conv.properties.get("depthwise")]
+    windows = [index for index, conv in enumerate(convs) if int(conv.properties["kernel"]) > 1]
     if mlps:
         if not convs:
             pools = any(module.kind == "pool" for module in main)
@@ -93,7 +93,7 @@ def _kind(draft: Draft, main: Sequence[NetworkModule]) -> str:
         return "convnext" if len(draft.shortcuts) < 2 and depthwise else "metaformer"
 
     if depthwise:
-        ends = [place for place in range(len(convs)) if place not in depthwise]
+        ends = [index for index in range(len(convs)) if index not in depthwise]
         if ends and ends[0] < depthwise[0]:
             return "inverted bottleneck" if ends[-1] > depthwise[-1] else "conv"
 

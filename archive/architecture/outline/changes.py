@@ -44,14 +44,14 @@ class Change:
         if self.before is None and self.after is None:
             return f"{self.name} in {self.where}"
 
-        place = "" if self.where == NETWORK else f" in {self.where}"
+        suffix = "" if self.where == NETWORK else f" in {self.where}"
         if self.before is None:
-            return f"{self.name} added: {_text(self.after)}{place}"
+            return f"{self.name} added: {_text(self.after)}{suffix}"
 
         if self.after is None:
-            return f"{self.name} removed: {_text(self.before)}{place}"
+            return f"{self.name} removed: {_text(self.before)}{suffix}"
 
-        return f"{self.name} {_text(self.before)} -> {_text(self.after)}{place}"
+        return f"{self.name} {_text(self.before)} -> {_text(self.after)}{suffix}"
 
 
 NAMES = {
@@ -103,15 +103,14 @@ def changes(before: Outline, after: Outline) -> list[Change]:
     if before.architecture.functional_key == after.architecture.functional_key:
         return []
 
-    found: list[Change] = []
-    found += _inputs(before, after)
+    named = _inputs(before, after)
     stages = _pair_stages(before.stages, after.stages)
-    found += _widths(before, after, stages)
-    found += _depths(before, after, stages)
+    named += _widths(before, after, stages)
+    named += _depths(before, after, stages)
     blocks = _pair_blocks(stages)
-    found += _properties(before, after, blocks, wider=any(c.name == "width" for c in found))
-    found += _ends(before, after, wider=any(change.name == "width" for change in found))
-    return found or [Change("other", NETWORK, None, None)]
+    named += _properties(before, after, blocks, wider=any(c.name == "width" for c in named))
+    named += _ends(before, after, wider=any(change.name == "width" for change in named))
+    return named or [Change("other", NETWORK, None, None)]
 
 
 def _text(value: Property | None) -> str:
@@ -199,16 +198,16 @@ def _widths(before: Outline, after: Outline, pairs: Sequence[StagePair]) -> list
 
 
 def _depths(before: Outline, after: Outline, pairs: Sequence[StagePair]) -> list[Change]:
-    found = []
+    named = []
     if len(before.stages) != len(after.stages):
-        found.append(Change("stages", NETWORK, len(before.stages), len(after.stages)))
+        named.append(Change("stages", NETWORK, len(before.stages), len(after.stages)))
 
     differing = [first.name for first, second in pairs if first.depth != second.depth]
     if differing:
         where = NETWORK if len(differing) == len(before.stages) else _list(differing)
-        found.append(Change("depth", where, _row(before, "depth"), _row(after, "depth")))
+        named.append(Change("depth", where, _row(before, "depth"), _row(after, "depth")))
 
-    return found
+    return named
 
 
 def _row(outline: Outline, name: str) -> Property:
@@ -264,7 +263,7 @@ def _properties(
     before: Outline, after: Outline, pairs: Sequence[BlockPair], *, wider: bool
 ) -> list[Change]:
     """Return the changes of properties of blocks, those of one property as one change."""
-    found: list[Change] = []
+    named: list[Change] = []
     differing: dict[str, list[tuple[int, Property | None, Property | None]]] = defaultdict(list)
     possible: dict[str, int] = defaultdict(int)
     for first, second in pairs:
@@ -286,9 +285,9 @@ def _properties(
         numbers = [index + 1 for index, _, _ in entries]
         whole = len(numbers) == possible[name] == len(before.blocks) and len(numbers) > 1
         where = NETWORK if whole and name in _NETWORK_WIDE else ranges("block", numbers)
-        found.append(Change(NAMES.get(name, "block"), where, old, new))
+        named.append(Change(NAMES.get(name, "block"), where, old, new))
 
-    return found
+    return named
 
 
 def _joint(values: Sequence[Property | None]) -> Property | None:
@@ -372,42 +371,42 @@ def _equal(name: str, first: Property | None, second: Property | None) -> bool:
 
 def _ends(before: Outline, after: Outline, *, wider: bool) -> list[Change]:
     """Return the changes of stem and head."""
-    found: list[Change] = []
+    named: list[Change] = []
     stems = (before.section(STEM), after.section(STEM))
     patches = [_patch(stem) for stem in stems]
     if patches[0] and patches[1] and patches[0] != patches[1]:
-        found.append(Change("patch size", STEM, *patches))
+        named.append(Change("patch size", STEM, *patches))
     else:
         shapes = [module_text(_shown(stem), bare=True) for stem in stems]
         if shapes[0] != shapes[1]:
-            found.append(Change("stem", STEM, shapes[0] or None, shapes[1] or None))
+            named.append(Change("stem", STEM, shapes[0] or None, shapes[1] or None))
         elif not wider:
             widths = [_channels(stem) for stem in stems]
             if widths[0] != widths[1]:
-                found.append(Change("stem width", STEM, widths[0], widths[1]))
+                named.append(Change("stem width", STEM, widths[0], widths[1]))
 
     tokens = [_sum(stem, "tokens") for stem in stems]
     if tokens[0] != tokens[1]:
-        found.append(Change("tokens", STEM, *tokens))
+        named.append(Change("tokens", STEM, *tokens))
 
     embeddings = [_sum(stem, "position_embedding") > 0 for stem in stems]
     if embeddings[0] != embeddings[1]:
-        found.append(Change("position embedding", STEM, *embeddings))
+        named.append(Change("position embedding", STEM, *embeddings))
 
     heads = (before.section(HEAD), after.section(HEAD))
     shapes = [_head_text(head) for head in heads]
     if shapes[0] != shapes[1]:
-        found.append(Change("head", HEAD, shapes[0] or None, shapes[1] or None))
+        named.append(Change("head", HEAD, shapes[0] or None, shapes[1] or None))
 
     outputs = [head.channels for head in heads]
     if outputs[0] != outputs[1] and outputs[0] and outputs[1]:
-        found.append(Change("outputs", HEAD, *outputs))
+        named.append(Change("outputs", HEAD, *outputs))
 
     for section, sections in ((STEM, stems), (HEAD, heads)):
         for name in ("norm", "activation"):
-            found += _end_property(before, after, section, sections, name)
+            named += _end_property(before, after, section, sections, name)
 
-    return found
+    return named
 
 
 def _end_property(

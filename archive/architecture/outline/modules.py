@@ -287,11 +287,11 @@ def _find_gate(state: Recognition, end: int) -> None:
 def _find_mlp(state: Recognition, first: int) -> None:
     """Add the MLP that begins with a layer, if it is one: weights, an activation, weights."""
     wiring = state.wiring
-    found = _between(state, first)
-    if found is None:
+    parts = _between(state, first)
+    if parts is None:
         return
 
-    inside, second, partners = found
+    inside, second, partners = parts
     activations = [u for u in sorted(inside) if wiring.is_activation(u)]
     if not activations or any(wiring.layers[u].op == "_softmax" for u in inside):
         return

@@ -42,8 +42,8 @@ class Section:
     @property
     def channels(self) -> int | None:
         """Channels of its output; None where they are not known."""
-        known = [block.channels for block in self.blocks if block.channels]
-        return known[-1] if known else None
+        widths = [block.channels for block in self.blocks if block.channels]
+        return widths[-1] if widths else None
 
     @property
     def depth(self) -> int:
@@ -133,7 +133,7 @@ def outline(architecture: Architecture) -> Outline:
 
 def _bounds(items: Sequence[Item]) -> tuple[int, int]:
     """Return the places of the first block, and behind the last one."""
-    places = [place for place, item in enumerate(items) if isinstance(item, Draft)]
+    places = [position for position, item in enumerate(items) if isinstance(item, Draft)]
     return (places[0], places[-1] + 1) if places else (len(items), len(items))
 
 

@@ -73,17 +73,17 @@ def modules_diagram(
         frames += blocks
 
     drawn = [number for number in range(len(outline.modules)) if number not in hidden]
-    place = {number: index for index, number in enumerate(drawn)}
+    positions = {number: index for index, number in enumerate(drawn)}
     links: dict[tuple[int, int], Link] = {}
     for number in drawn:
         for parent in outline.parents[number]:
             tail = instead.get(parent, parent)
-            if tail in place and place[tail] < place[number]:
-                links[place[tail], place[number]] = Link(place[tail], place[number])
+            if tail in positions and positions[tail] < positions[number]:
+                links[positions[tail], positions[number]] = Link(positions[tail], positions[number])
 
     framed = []
     for label, inside in frames:
-        framed.append(Frame(label, frozenset(place[number] for number in inside)))
+        framed.append(Frame(label, frozenset(positions[number] for number in inside)))
 
     nodes = tuple(_node(outline, outline.modules[number]) for number in drawn)
     return Diagram(nodes, tuple(links.values()), tuple(framed), title=title, heading=tuple(heading))

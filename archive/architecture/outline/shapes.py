@@ -30,12 +30,12 @@ _SAME = frozenset("norm rectifier sigmoid dropout elementwise structure".split()
 def output_shapes(architecture: Architecture) -> list[Shape | None]:
     """Return the shape of each layer's output, with the batch first; None where it is unknown."""
     groups = vocabulary(architecture.space).operations
-    found: list[Shape | None] = []
+    outputs: list[Shape | None] = []
     # Operations with several outputs, such as a split, have a shape for each.
     lists: dict[int, list[Shape]] = {}
     for u, layer in enumerate(architecture.layers):
         parents = values(architecture, u)
-        shapes = {number: found[parent] for number, parent in parents.items()}
+        shapes = {number: outputs[parent] for number, parent in parents.items()}
         shape: Shape | None = None
         try:
             if layer.op == INPUT:
@@ -53,9 +53,9 @@ def output_shapes(architecture: Architecture) -> list[Shape | None]:
         except (InvalidArchitectureError, LookupError, TypeError, ValueError, ZeroDivisionError):
             shape = None
 
-        found.append(shape)
+        outputs.append(shape)
 
-    return found
+    return outputs
 
 
 def _whole(layer: Layer, name: str, default: int) -> int:

@@ -144,9 +144,9 @@ def _details(block: NetworkBlock) -> list[str]:
     if "window" in properties:
         words.append(f"windows of {properties['window']}")
 
-    place = properties.get("norm_place")
-    if place in ("pre", "post"):
-        words.append(f"{place}-norm ({properties['norm']})")
+    norm_place = properties.get("norm_place")
+    if norm_place in ("pre", "post"):
+        words.append(f"{norm_place}-norm ({properties['norm']})")
     elif properties.get("norm", "none") != "none":
         words.append(f"{properties['norm']} norm")
 
@@ -213,8 +213,8 @@ def block_rows(architecture: Architecture) -> list[dict[str, Any]]:
     """Return the properties of a network's blocks, as an archive stores them."""
     listed: list[dict[str, Any]] = []
     for index, (section, block) in enumerate(_blocks(architecture)):
-        own = {"index": index, "section": section, "kind": block.kind, "layers": len(block.layers)}
-        properties: dict[str, Any] = {**block.properties, **own}
+        properties: dict[str, Any] = {**block.properties, "index": index, "section": section}
+        properties |= {"kind": block.kind, "layers": len(block.layers)}
         properties["modules"] = module_text(block.modules)
         if "groups" in properties:
             # A property has values of one type: a number, or the word depthwise.

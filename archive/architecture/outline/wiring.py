@@ -197,17 +197,17 @@ def reach_back(wiring: Wiring, starts: Iterable[int], stop: int, most: int) -> s
     Returns:
         The layers; None where a path does not come from `stop`, or there are more layers.
     """
-    found: set[int] = set()
+    layers: set[int] = set()
     stack = list(starts)
     while stack:
         u = stack.pop()
-        if u in found or u == stop:
+        if u in layers or u == stop:
             continue
 
-        if u < stop or len(found) == most:
+        if u < stop or len(layers) == most:
             return None
 
-        found.add(u)
+        layers.add(u)
         stack += wiring.paths(u)
 
-    return found
+    return layers

@@ -137,14 +137,14 @@ def _found(rows: Iterable[Row], state: str, find: str) -> list[Row]:
     if not find:
         return matches
 
-    found = []
+    matching = []
     for row in matches:
         for column in _SEARCHED:
             if row[column] is not None and find in str(row[column]).lower():
-                found.append(row)
+                matching.append(row)
                 break
 
-    return found
+    return matching
 
 
 def _part(

@@ -210,7 +210,7 @@ def _answer(answer: QueryResult, skip: int, why_empty: str | None = None) -> Que
 
 def _item(query: catalogue.SavedQuery) -> SavedQueryEntry:
     parameters = [
-        QueryParameter(one.name, one.help, one.needed, one.default)
-        for one in query.parameters.values()
+        QueryParameter(parameter.name, parameter.help, parameter.needed, parameter.default)
+        for parameter in query.parameters.values()
     ]
     return SavedQueryEntry(query.name, query.summary, parameters)

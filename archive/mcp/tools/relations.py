@@ -171,8 +171,8 @@ def nearest(
     The network need not be in the archive. All studies and imports of its space are searched,
     without itself.
     """
-    found = network_of(archive, network)
-    similarity = similar(archive, found, k, kernel, study=study)
+    candidate = network_of(archive, network)
+    similarity = similar(archive, candidate, k, kernel, study=study)
     keys = [neighbour.key for neighbour in similarity.neighbours]
     published = {relative.key: relative for relative in relatives(archive.connection, keys, task)}
     values = means(archive.connection, [key for key in keys if key not in published], task)
@@ -189,7 +189,7 @@ def nearest(
             )
         )
 
-    used = kernel or default_kernel(found.space)
+    used = kernel or default_kernel(candidate.space)
 
     def first(count: int) -> NearNetworks:
         certain = min(count, similarity.certain)

@@ -227,8 +227,8 @@ class ContestantResult:
     @property
     def queries_to_best(self) -> float | None:
         """Median over seeds; None where half of them or more never found it."""
-        found = [queries for queries in self.to_best if queries is not None]
-        median = statistics.median([*found, *[math.inf] * self.never])
+        counts = [queries for queries in self.to_best if queries is not None]
+        median = statistics.median([*counts, *[math.inf] * self.never])
         return median if math.isfinite(median) else None
 
     @property

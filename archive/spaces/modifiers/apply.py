@@ -248,8 +248,8 @@ def _units_towards(
 
 def _mean(numbers: Iterable[float | None]) -> float | None:
     """Return the mean of the numbers that are known; None without any."""
-    known = [number for number in numbers if number is not None]
-    return sum(known) / len(known) if known else None
+    values = [number for number in numbers if number is not None]
+    return sum(values) / len(values) if values else None
 
 
 def _change_units(architecture: Architecture, layers: Iterable[int], sign: int) -> Architecture:
