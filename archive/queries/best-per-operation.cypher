@@ -8,21 +8,30 @@
 // $minimise = null (true or false)    Whether smaller values are better; null: as the task's studies have it.
 MATCH (t:Task)
 WHERE ($task IS NULL OR t.name = $task) AND ($protocol IS NULL OR t.protocol = $protocol)
-OPTIONAL MATCH (s:Study)-[:ON]->(t)
-WITH t, collect(DISTINCT s.objective) AS objectives, collect(DISTINCT s.direction + ' ' + s.objective) AS directions
-MATCH (t)<-[:ON]-(e:Evaluation)-[:OF]->(a:Architecture)
-WHERE e.partial IS NULL AND NOT isNaN(e.value)
-OPTIONAL MATCH (e)<-[:RESULTED_IN]-(:Proposal)<-[:PROPOSED]-(s:Study)
-WITH t, directions, e, a, coalesce(s.objective, CASE WHEN size(objectives) = 1 THEN objectives[0] END) AS objective
-WHERE $objective IS NULL OR objective = $objective
-WITH t, e, a, objective,
-     coalesce($minimise, CASE WHEN objective IS NULL THEN coalesce(t.direction, 'maximise') = 'minimise'
-                              ELSE NOT 'maximise ' + objective IN directions END) AS minimise
-MATCH (a)-[:HAS_LAYER]->(l:Layer)
+MATCH (t)<-[:ON]-(result:Evaluation)-[:OF]->(a:Architecture)
+// Each network is looked through once, however many results it has.
+WITH a.key AS architecture, count(result) AS results
+MATCH (a:Architecture {key: architecture})-[:HAS_LAYER]->(l:Layer)
 WHERE NOT l.op IN ['ip', 'op']
-WITH DISTINCT t.name AS task, t.protocol AS protocol, objective, l.op AS operation, a.key AS architecture,
-     e.id AS evaluation, e.value AS value, CASE WHEN minimise THEN -e.value ELSE e.value END AS score, minimise
+WITH architecture, collect(DISTINCT l.op) AS operations
+MATCH (a:Architecture {key: architecture})<-[:OF]-(e:Evaluation)-[:ON]->(t:Task)
+WHERE ($task IS NULL OR t.name = $task) AND ($protocol IS NULL OR t.protocol = $protocol)
+  AND e.partial IS NULL AND NOT isNaN(e.value)
+OPTIONAL MATCH (e)<-[:RESULTED_IN]-(:Proposal)<-[:PROPOSED]-(s:Study)
+OPTIONAL MATCH (other:Study)-[:ON]->(t)
+WITH architecture, operations, e.id AS evaluation, e.value AS value, t.name AS task, t.protocol AS protocol,
+     t.direction AS direction, s.objective AS own, collect(DISTINCT other.objective) AS objectives,
+     collect(DISTINCT other.direction + ' ' + other.objective) AS directions
+WITH architecture, operations, evaluation, value, task, protocol, direction, directions,
+     coalesce(own, CASE WHEN size(objectives) = 1 THEN objectives[0] END) AS objective
+WHERE $objective IS NULL OR objective = $objective
+WITH architecture, operations, evaluation, value, task, protocol, objective,
+     coalesce($minimise, CASE WHEN objective IS NULL THEN coalesce(direction, 'maximise') = 'minimise'
+                              ELSE NOT 'maximise ' + objective IN directions END) AS minimise
+WITH architecture, operations, evaluation, value, task, protocol, objective, minimise,
+     CASE WHEN minimise THEN -value ELSE value END AS score
 ORDER BY score DESC, architecture, evaluation
+UNWIND operations AS operation
 WITH task, protocol, objective, minimise, operation, collect(architecture) AS ranked, collect(value) AS observed,
      avg(value) AS mean, count(DISTINCT architecture) AS networks
 RETURN task, protocol, objective, operation, networks, size(observed) AS evaluations, observed[0] AS best, mean,

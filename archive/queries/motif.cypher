@@ -8,21 +8,31 @@
 // $skips = ["skip_connect"]    Layers that pass on their input; an edge around the two layers is a skip as well.
 MATCH (t:Task)
 WHERE ($task IS NULL OR t.name = $task) AND ($protocol IS NULL OR t.protocol = $protocol)
-OPTIONAL MATCH (s:Study)-[:ON]->(t)
-WITH t, collect(DISTINCT s.objective) AS objectives
-MATCH (t)<-[:ON]-(e:Evaluation)-[:OF]->(a:Architecture)
-WHERE e.partial IS NULL AND NOT isNaN(e.value)
-OPTIONAL MATCH (e)<-[:RESULTED_IN]-(:Proposal)<-[:PROPOSED]-(s:Study)
-WITH t, e, a, coalesce(s.objective, CASE WHEN size(objectives) = 1 THEN objectives[0] END) AS objective
-WHERE $objective IS NULL OR objective = $objective
-OPTIONAL MATCH (a)-[:HAS_LAYER]->(before:Layer)-[:FEEDS]->(one:Layer)-[:FEEDS]->(two:Layer)-[:FEEDS]->(after:Layer)
+MATCH (t)<-[:ON]-(result:Evaluation)-[:OF]->(a:Architecture)
+// Each network is looked through once, however many results it has.
+WITH a.key AS key, count(result) AS results
+// Few networks have the operations, and the steps behind them cost most.
+MATCH (a:Architecture {key: key})
+OPTIONAL MATCH (a)-[:HAS_LAYER]->(part:Layer)
+WHERE part.op IN $operations
+WITH key, CASE WHEN count(part) > 1 THEN key END AS searched
+OPTIONAL MATCH (a:Architecture {key: searched})-[:HAS_LAYER]->(one:Layer)-[:FEEDS]->(two:Layer)-[:FEEDS]->(after:Layer),
+               (before:Layer)-[:FEEDS]->(one)
 WHERE one.op IN $operations AND two.op IN $operations
 OPTIONAL MATCH (before)-[past:FEEDS]->(after)
 OPTIONAL MATCH (before)-[:FEEDS]->(skip:Layer)-[:FEEDS]->(after)
 WHERE skip.op IN $skips
-WITH t.name AS task, t.protocol AS protocol, objective, a.space AS space, a.key AS architecture, e.id AS evaluation,
-     e.value AS value, count(past) + count(skip) > 0 AS motif
-RETURN task, protocol, objective, space, motif, count(DISTINCT architecture) AS networks,
-       count(evaluation) AS evaluations, avg(value) AS mean, stDev(value) AS std, min(value) AS lowest,
-       max(value) AS highest
+WITH key, count(past) + count(skip) > 0 AS motif
+MATCH (a:Architecture {key: key})<-[:OF]-(e:Evaluation)-[:ON]->(t:Task)
+WHERE ($task IS NULL OR t.name = $task) AND ($protocol IS NULL OR t.protocol = $protocol)
+  AND e.partial IS NULL AND NOT isNaN(e.value)
+OPTIONAL MATCH (e)<-[:RESULTED_IN]-(:Proposal)<-[:PROPOSED]-(s:Study)
+OPTIONAL MATCH (other:Study)-[:ON]->(t)
+WITH key, motif, a.space AS space, e.id AS evaluation, e.value AS value, t.name AS task, t.protocol AS protocol,
+     s.objective AS own, collect(DISTINCT other.objective) AS objectives
+WITH key, motif, space, evaluation, value, task, protocol,
+     coalesce(own, CASE WHEN size(objectives) = 1 THEN objectives[0] END) AS objective
+WHERE $objective IS NULL OR objective = $objective
+RETURN task, protocol, objective, space, motif, count(DISTINCT key) AS networks, count(evaluation) AS evaluations,
+       avg(value) AS mean, stDev(value) AS std, min(value) AS lowest, max(value) AS highest
 ORDER BY task, protocol, objective, space, motif DESC
