@@ -318,18 +318,18 @@ class Perceptrons:
         if self.depths[1] < 1:
             raise UsageError("arc needs room for a hidden layer, got max_layers below 4")
 
-        own = f"training == '{OWN}'"
+        condition = f"training == '{OWN}'"
         declared = {"depth": integer(0, self.depths[1])}
         if self.trained:
             declared["training"] = choice((PROTOCOL, OWN))
-            declared["dropout_input"] = real(*_DROPOUT, when=own)
-            declared["learning_rate_output"] = real(*_RATES, log=True, when=own)
-            declared["norm_output"] = real(*_NORMS, log=True, when=own)
+            declared["dropout_input"] = real(*_DROPOUT, when=condition)
+            declared["learning_rate_output"] = real(*_RATES, log=True, when=condition)
+            declared["norm_output"] = real(*_NORMS, log=True, when=condition)
 
         for layer in range(1, self.depths[1] + 1):
             exists = f"depth >= {layer}"
             if self.trained:
-                both = f"{own} and {exists}"
+                both = f"{condition} and {exists}"
                 declared[f"learning_rate_{layer}"] = real(*_RATES, log=True, when=both)
                 declared[f"norm_{layer}"] = real(*_NORMS, log=True, when=both)
                 declared[f"dropout_{layer}"] = real(*_DROPOUT, when=both)

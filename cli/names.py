@@ -62,7 +62,7 @@ class Name(StringParamType):
         before, separator, last = (
             incomplete.rpartition(self.separator) if self.separator else ("", "", incomplete)
         )
-        chosen = before.split(self.separator) if self.separator else []
+        previous = before.split(self.separator) if self.separator else []
         names: list[str] = []
         with _silence():
             names = []
@@ -71,7 +71,7 @@ class Name(StringParamType):
                     names.append(name)
 
         return [
-            CompletionItem(f"{before}{separator}{name}") for name in names if name not in chosen
+            CompletionItem(f"{before}{separator}{name}") for name in names if name not in previous
         ]
 
 
@@ -248,10 +248,11 @@ def as_file(name: str) -> str:
 
     It begins with no dash, which other commands take for an option.
     """
-    shown = (
-        "".join(each if each.isalnum() or each in "-_." else "-" for each in name).lstrip("-.")
-        or "study"
-    )
+    characters = []
+    for character in name:
+        characters.append(character if character.isalnum() or character in "-_." else "-")
+
+    shown = "".join(characters).lstrip("-.") or "study"
     if len(shown.encode()) <= MOST_BYTES:
         return shown
 

@@ -61,12 +61,12 @@ class Coder:
                 codes.append(row)
                 scores.append(observation.score)
 
-        known = self._rows(history.known.values())
+        rows = self._rows(history.known.values())
         return CodedHistory(
             self._stack(codes),
             np.array(scores, np.float64),
             self._stack(self._rows(entry.architecture for entry in history.pending)),
-            frozenset(row_keys(self._stack(known))),
+            frozenset(row_keys(self._stack(rows))),
             history.noisy,
         )
 

@@ -161,13 +161,15 @@ class DecisionDomain:
         for row in codes:
             vector = list(self._vector(row))
             made = np.flatnonzero((np.array(vector) != ABSENT) & (self._sizes > 1))
-            place = int(rng.choice(made))
-            if self.option_counts[place]:
-                step = int(rng.integers(1, self._sizes[place]))
-                vector[place] = (vector[place] + step) % int(self._sizes[place])
+            position = int(rng.choice(made))
+            if self.option_counts[position]:
+                step = int(rng.integers(1, self._sizes[position]))
+                vector[position] = (vector[position] + step) % int(self._sizes[position])
             else:
                 step = 1 if rng.random() < 0.5 else -1
-                vector[place] = int(np.clip(vector[place] + step, 0, self._sizes[place] - 1))
+                vector[position] = int(
+                    np.clip(vector[position] + step, 0, self._sizes[position] - 1)
+                )
 
             rows.append(self._complete(vector, rng))
 

@@ -214,12 +214,12 @@ def _of_proposal(row: Row, claims: Sequence[Row]) -> list[Entry]:
     by_attempt = failed and bool(claims) and claims[-1]["outcome"] == "failed"
     times = row["cancelled"] or []
     entries = [_entry(row, row["created"], "proposed", row["agent"], _suggestion(row))]
-    for at in row["retried"] or ():
-        entries.append(_entry(row, at, "retried"))
+    for time in row["retried"] or ():
+        entries.append(_entry(row, time, "retried"))
 
-    for at in times:
-        reason = row["reason"] if cancelled and at == times[-1] else None
-        entries.append(_entry(row, at, "cancelled", details={"reason": reason}))
+    for time in times:
+        reason = row["reason"] if cancelled and time == times[-1] else None
+        entries.append(_entry(row, time, "cancelled", details={"reason": reason}))
 
     entries += _attempts(row, claims, by_attempt)
     if failed and not by_attempt:

@@ -242,26 +242,26 @@ class RungBorder:
     nearest: list[RungPlace] = field(default_factory=list)
     new: list[int] = field(default_factory=list)
 
-    def insert(self, place: RungPlace) -> None:
+    def insert(self, result: RungPlace) -> None:
         """Add a result; a value that is not finite only counts."""
         self.finished += 1
-        if not math.isfinite(place.loss):
+        if not math.isfinite(result.loss):
             return
 
-        if self.above and place < self.nearest[0]:
+        if self.above and result < self.nearest[0]:
             self.above += 1
-            self.new += [place.number] if place.paused else []
-        elif self.below and place > self.nearest[-1]:
+            self.new += [result.number] if result.paused else []
+        elif self.below and result > self.nearest[-1]:
             self.below += 1
         else:
-            insort(self.nearest, place)
+            insort(self.nearest, result)
 
     def leave(self, number: int) -> None:
         """Note that a proposal is no longer paused at this rung."""
         self.new = [other for other in self.new if other != number]
-        for index, place in enumerate(self.nearest):
-            if place.number == number:
-                self.nearest[index] = place._replace(paused=False)
+        for index, result in enumerate(self.nearest):
+            if result.number == number:
+                self.nearest[index] = result._replace(paused=False)
 
     def promote(self, reduction: int) -> list[int] | None:
         """Return the proposals to promote, which are paused no longer.
@@ -277,10 +277,10 @@ class RungBorder:
 
         promoted = self.new
         self.new = []
-        for index, place in enumerate(self.nearest[:best]):
-            if place.paused:
-                promoted.append(place.number)
-                self.nearest[index] = place._replace(paused=False)
+        for index, result in enumerate(self.nearest[:best]):
+            if result.paused:
+                promoted.append(result.number)
+                self.nearest[index] = result._replace(paused=False)
 
         self._keep(best)
         return promoted

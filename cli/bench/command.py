@@ -223,13 +223,13 @@ def search(
         until_best=until_best,
     )
     settings = bench_settings(ctx)
-    place = settings.home if settings.embedded else settings.uri
+    location = settings.home if settings.embedded else settings.uri
     rows, failed = compare(
         settings,
         plan,
         processes or runtime.count_cores(),
         proxies=proxies,
-        runner=partial(finish, what=f"searches of {plan.budget} evaluations in {place}"),
+        runner=partial(finish, what=f"searches of {plan.budget} evaluations in {location}"),
     )
     if plot is not None and rows:
         plots.draw(rows, plot)

@@ -149,8 +149,8 @@ def table(architecture: Architecture, attributes: bool = False) -> AdjacencyTabl
     places = [INPUT, *map(str, range(1, last)), OUTPUT]
     edges = tuple(f"{places[u]}→{places[v]}" for u, v in canonical.edges)
     operations = {}
-    for place, layer in zip(places[1:last], canonical.layers[1:last], strict=True):
-        operations[place] = label(layer, attributes)
+    for position, layer in zip(places[1:last], canonical.layers[1:last], strict=True):
+        operations[position] = label(layer, attributes)
 
     return AdjacencyTable(edges, operations, len(edges))
 

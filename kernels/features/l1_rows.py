@@ -166,17 +166,17 @@ def add_steps(
             level = 0.0
             level_y = 0.0
             while a < starts[i + 1] or b < starts_y[j + 1]:
-                place = places[a] if a < starts[i + 1] else places_y[b]
+                position = places[a] if a < starts[i + 1] else places_y[b]
                 if b < starts_y[j + 1]:
-                    place = min(place, places_y[b])
+                    position = min(position, places_y[b])
 
-                total += gap * (place - before)
-                before = place
-                if a < starts[i + 1] and places[a] == place:
+                total += gap * (position - before)
+                before = position
+                if a < starts[i + 1] and places[a] == position:
                     level = values[a]
                     a += 1
 
-                if b < starts_y[j + 1] and places_y[b] == place:
+                if b < starts_y[j + 1] and places_y[b] == position:
                     level_y = values_y[b]
                     b += 1
 

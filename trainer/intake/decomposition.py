@@ -234,10 +234,10 @@ def _describe_value(value: Any) -> Hashable:
 
 
 def _trace_call(call: _OperationCall, table: Any) -> fx.Graph:
-    def run(*given: Any) -> Any:
+    def run(*values: Any) -> Any:
         arguments, keywords = tree_map_only(
             _Place,
-            lambda place: given[place.position],
+            lambda place: values[place.position],
             call.arguments,
             is_leaf=lambda part: isinstance(part, _Place),
         )

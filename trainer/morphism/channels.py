@@ -177,14 +177,14 @@ class _Planner:
             return None, [None] * self.child.widths[v]
 
         unprojected = self.child.residual(v) and not self.child.projects(v)
-        chosen = list(range(units)) if unprojected else _choose(emitted, units, self.demands[v])
+        indices = list(range(units)) if unprojected else _choose(emitted, units, self.demands[v])
         # All first values; for a crelu, then all second ones.
         made = []
         for index in range(len(emitted[0])):
-            for k in chosen:
+            for k in indices:
                 made.append(emitted[k][index])
 
-        return PassThrough([sums[k][1] for k in chosen]), made
+        return PassThrough([sums[k][1] for k in indices]), made
 
     def _pass_value(self, v: int, value: Value) -> tuple[Value, ...]:
         if value is None:
