@@ -25,6 +25,7 @@ from archive.dashboard.endpoints import ask, changes, comparison, maps, networks
 from archive.dashboard.endpoints.inputs import archive_of, options_of
 from archive.dashboard.news import News
 from archive.dashboard.wire import json_response, page
+from archive.drawing import palette, stylesheet
 from archive.errors import (
     ArchiveError,
     ProposalStateError,
@@ -132,6 +133,7 @@ def _routes(options: Options) -> list[BaseRoute]:
     routes: list[BaseRoute] = [
         Route("/health", _health),
         Route("/events", news.events),
+        Route("/static/palette.css", _palette),
         Mount("/static", StaticFiles(packages=[("archive.dashboard", "static")])),
     ]
     for path, (name, title) in VIEWS.items():
@@ -141,6 +143,12 @@ def _routes(options: Options) -> list[BaseRoute]:
         routes += module.ROUTES
 
     return [*routes, *changes.ROUTES] if options.write else routes
+
+
+def _palette(request: Request) -> Response:
+    """Return the colours of the page and of the pictures in it."""
+    headers = {"cache-control": "max-age=86400"}
+    return Response(palette.page_css() + stylesheet(), headers=headers, media_type="text/css")
 
 
 def _health(request: Request) -> Response:

@@ -1,8 +1,12 @@
-"""Colours of kinds of operations and of the results of a comparison, light and dark, as CSS.
+"""Colours of pages, plots and pictures, light and dark, as CSS.
 
-Colours never stand alone: boxes have words, and the results of a comparison have signs and dashes
-besides. Inserted and removed are bluish green and vermillion of Okabe and Ito's palette, which
-colour-blind readers can tell apart.
+This module is the only source: the dashboard serves `page_css()`, reports and figures take the
+same values. `docs/design.md` says what each colour means.
+
+Colours never stand alone: boxes have words, states have names, and the results of a comparison have
+signs and dashes besides. Hues follow Okabe and Ito's palette, which colour-blind readers can tell
+apart. They are darker on a light ground and lighter on a dark one, so that a text in them has a
+contrast of 4.5 and a mark one of 3.
 """
 
 from __future__ import annotations
@@ -11,6 +15,54 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
 from archive.drawing.diagram import Theme
+
+_TOKENS: dict[str, tuple[str, str]] = {
+    # name: on a light ground, on a dark one
+    "ground": ("#f6f7f9", "#14171b"),
+    "card": ("#ffffff", "#1c2026"),
+    "ink": ("#1b1f24", "#e8ebef"),
+    "quiet": ("#59616c", "#9aa5b1"),
+    "line": ("#d9dee4", "#343b44"),
+    "hover": ("#eef2f8", "#262c35"),
+    "accent": ("#2457c5", "#8ab0ff"),
+    "bad": ("#b3261e", "#ff8a80"),
+    "none": ("#b4bac3", "#59616c"),
+    # hues
+    "blue": ("#0072b2", "#56b4e9"),
+    "orange": ("#b84f00", "#ff9d5c"),
+    "green": ("#00795a", "#35c79a"),
+    "yellow": ("#946200", "#f0d24a"),
+    "sky": ("#3a8fc7", "#9bd3f5"),
+    "pink": ("#b3568b", "#e39ac4"),
+    "violet": ("#6a51a3", "#b6a4ee"),
+    "grey": ("#69717b", "#8d97a3"),
+    # values from worst to best: cividis, whose end that stands out from the ground is the best
+    "g0": ("#d9cd86", "#2c4a80"),
+    "g1": ("#b8b07a", "#4a6694"),
+    "g2": ("#98957a", "#6b7f96"),
+    "g3": ("#7c7b78", "#8b9294"),
+    "g4": ("#5c6070", "#aea883"),
+    "g5": ("#33486f", "#d9c85a"),
+    "g6": ("#00265f", "#fff06a"),
+}
+_MEANINGS = {
+    "best": "orange",
+    "gain": "green",
+    "loss": "bad",
+    "complete": "green",
+    "running": "blue",
+    "waiting": "quiet",
+    "pruned": "yellow",
+    "failed": "bad",
+    "cancelled": "grey",
+    "lost": "pink",
+    "returned": "sky",
+}
+
+SERIES: tuple[str, ...] = ("blue", "green", "pink", "yellow", "sky", "violet", "grey")
+"""Hues of studies, agents and other kinds without an order; orange is the best alone."""
+VALUES: tuple[str, ...] = tuple(name for name in _TOKENS if name[0] == "g" and name[1:].isdigit())
+"""Colours of values, from the worst to the best."""
 
 _FILLS: dict[str, tuple[str, str, str, str]] = {
     # kind: fill and line on a light ground, fill and line on a dark one
@@ -36,10 +88,9 @@ _STATUSES: dict[str, tuple[str, str, str, str]] = {
     "removed": ("#fbe2d3", "#c44f00", "#452410", "#f58a4b"),
 }
 _INKS = {
-    # name: on a light ground, on a dark one
-    "ground": ("#ffffff", "#15181c"),
-    "text": ("#1b1f24", "#e7eaee"),
-    "faint": ("#59616c", "#aab2bd"),
+    "ground": _TOKENS["card"],
+    "text": _TOKENS["ink"],
+    "faint": _TOKENS["quiet"],
     "edge": ("#7d8692", "#8b949f"),
     "frame": ("#8f97a3", "#6b7480"),
     "panel": ("#fafbfc", "#1a1e23"),
@@ -61,6 +112,28 @@ FONT = (
     "Sans','Liberation Sans','DejaVu Sans',Ubuntu,Cantarell,sans-serif"
 )
 """Families of fonts; several by name, since resvg knows no generic ones."""
+
+
+def hue(name: str, *, dark: bool = False) -> str:
+    """Return the colour of a token or of a meaning, such as `blue`, `best` or `failed`."""
+    return _TOKENS[_MEANINGS.get(name, name)][dark]
+
+
+def page_css() -> str:
+    """Return the colours of a page as custom properties.
+
+    They follow the reader's system, which an attribute `data-theme` of the root overrides.
+    """
+    light = "color-scheme:light;"
+    dark = "color-scheme:dark;"
+    for name in (*_TOKENS, *_MEANINGS):
+        light += f"--{name}:{hue(name)};"
+        dark += f"--{name}:{hue(name, dark=True)};"
+
+    return (
+        f':root{{{light}}}\n:root[data-theme="dark"]{{{dark}}}\n'
+        f'@media (prefers-color-scheme:dark){{:root:not([data-theme="light"]){{{dark}}}}}\n'
+    )
 
 
 def css(theme: Theme, names: Iterable[str] = (*KINDS, *STATUSES)) -> str:

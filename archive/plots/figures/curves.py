@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from archive.drawing import palette
 from archive.plots.data import curves as curves_data
 from archive.plots.data.curves import BEST, OTHERS, LearningCurve, LearningCurves
 from archive.plots.data.results import describe_undrawable
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from archive.api import Archive
-
-RUNNING = "#d55e00"
 
 
 def learning_curves(
@@ -86,6 +85,6 @@ def _look(curve: LearningCurve, colour: Any) -> dict[str, Any]:
         return {"color": colour, "lw": 1.6, **mark}
 
     if curve.role == "running":
-        return {"color": RUNNING, "lw": 1.2, "linestyle": "--", **mark}
+        return {"color": palette.hue("running"), "lw": 1.2, "linestyle": "--", **mark}
 
     return {"color": style.GREY, "lw": 0.7, "alpha": 0.5, **mark}

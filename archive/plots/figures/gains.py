@@ -64,7 +64,7 @@ def draw(data: OperationGains) -> Figure:
         range(rows),
         [operation.raised for operation in data.operations],
         height=0.5,
-        color=style.colour(1),
+        color=style.BEST,
         alpha=0.8,
     )
     # The names stand on the left panel.

@@ -67,7 +67,7 @@ def draw(data: NetworkMap) -> Figure:
         data.places[:, 0],
         data.places[:, 1],
         s=_size(count),
-        color="#c9c9c9",
+        color=style.GRID,
         linewidths=0,
         rasterized=many,
     )
@@ -116,7 +116,7 @@ def _values(axes: Axes, data: NetworkMap, path: SearchPath) -> None:
 
 
 def _path(axes: Axes, data: NetworkMap, path: SearchPath, index: int) -> Any:
-    colour = style.colour(1) if len(data.paths) == 1 else style.colour(index)
+    colour = style.BEST if len(data.paths) == 1 else style.colour(index)
     steps = data.places[path.incumbents]
     (line,) = axes.plot(steps[:, 0], steps[:, 1], color="white", lw=3.4, zorder=3)
     (line,) = axes.plot(

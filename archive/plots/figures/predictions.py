@@ -85,7 +85,7 @@ def _scatter(axes: Axes, data: PredictedAndObserved) -> None:
             (0.02, 0.96),
             xycoords="axes fraction",
             fontsize=8.5,
-            color="#666666",
+            color=style.QUIET,
         )
 
 

@@ -85,7 +85,7 @@ def draw(studies: Sequence[BestSoFar]) -> Figure:
             x / unit,
             y,
             drawstyle="steps-post",
-            color=style.colour(index),
+            color=style.BEST if len(named) == 1 else style.colour(index),
             linestyle=style.line(index),
             lw=1.8,
         )
@@ -163,7 +163,7 @@ def _results(axes: Axes, study: BestSoFar, unit: float) -> None:
         x[rows],
         study.best[rows],
         s=26,
-        color=style.colour(0),
+        color=style.BEST,
         edgecolors="white",
         linewidths=0.6,
         zorder=3,
@@ -178,7 +178,7 @@ def _results(axes: Axes, study: BestSoFar, unit: float) -> None:
             "va": "top" if up else "bottom",
         }
         axes.annotate(
-            note, xycoords="axes fraction", ha="right", fontsize=8.5, color="#666666", **placement
+            note, xycoords="axes fraction", ha="right", fontsize=8.5, color=style.QUIET, **placement
         )
 
 

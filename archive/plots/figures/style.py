@@ -1,7 +1,7 @@
 """Common look of the figures: size, colours, labels of quantities, external text.
 
-Studies have the colours of Okabe and Ito (2008), distinct under any colour blindness; marks and
-line styles differ as well. Continuous colours are `cividis`, with evenly increasing lightness.
+Colours are those of the page (`archive.drawing.palette`), distinct under any colour blindness; marks
+and line styles differ as well. Continuous colours are `cividis`, with evenly increasing lightness.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from archive.drawing import palette
 from archive.errors import SettingsError
 from archive.plots.data.results import LARGEST, Floats
 from archive.words import QUANTITIES
@@ -22,11 +23,14 @@ if TYPE_CHECKING:
 
 MISSING = "plots need matplotlib: pip install 'nas-archive[plots]'"
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#5b5b5b")
+COLOURS = tuple(map(palette.hue, palette.SERIES))
+BEST = palette.hue("best")
 LINES = ("-", "--", "-.", ":")
 MARKS = ("o", "s", "^", "D", "v", "P", "X")
-GREY = "#9a9a9a"
-DARK = "#333333"
+GREY = palette.hue("grey")
+DARK = palette.hue("ink")
+QUIET = palette.hue("quiet")
+GRID = palette.hue("line")
 GRADIENT = "cividis"
 
 WIDTH = 7.2
@@ -63,7 +67,7 @@ def figure(
     axes = drawing.subplots(1, panels, squeeze=False, **layout)[0]
     for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)
-        axis.grid(True, color="#e4e4e4", linewidth=0.6)
+        axis.grid(True, color=GRID, linewidth=0.6)
         axis.set_axisbelow(True)
         axis.tick_params(labelsize=9)
 
@@ -118,7 +122,7 @@ def label(axes: Axes, x: str, y: str, title: str = "") -> None:
 def note(figure: Figure, text: str) -> None:
     """Write a line below a figure; none for an empty text."""
     if text:
-        figure.supxlabel(text, x=0.01, ha="left", fontsize=8.5, color="#666666")
+        figure.supxlabel(text, x=0.01, ha="left", fontsize=8.5, color=QUIET)
 
 
 def legend(axes: Axes, handles: Sequence[Any], names: Sequence[str], **where: Any) -> None:

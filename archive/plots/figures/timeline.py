@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+from archive.drawing import palette
 from archive.errors import UsageError
 from archive.plots.data import timeline as timeline_data
 from archive.plots.data.timeline import OUTCOMES, Outcome, WorkerTimeline
@@ -23,16 +24,8 @@ ROW = 0.28
 TALLEST = 40.0
 """Inches of a figure."""
 
-_LOOK: dict[Outcome, tuple[int, str]] = {
-    "complete": (0, ""),
-    "pruned": (4, ""),
-    "running": (2, ""),
-    "failed": (1, "//"),
-    "lost": (3, "xx"),
-    "returned": (6, ""),
-    "cancelled": (5, ".."),
-}
-"""Colour and hatching of each outcome."""
+_HATCHES: dict[Outcome, str] = {"failed": "//", "lost": "xx", "cancelled": ".."}
+"""Hatching of the outcomes without a result."""
 
 
 def worker_timeline(
@@ -109,8 +102,7 @@ def _add_legend(axes: Axes, data: WorkerTimeline) -> None:
 
 def _face(outcome: Outcome) -> dict[str, Any]:
     """Return colour and hatching of a bar, as arguments of matplotlib."""
-    number, hatch = _LOOK[outcome]
-    return {"facecolor": style.colour(number), "hatch": hatch or None}
+    return {"facecolor": palette.hue(outcome), "hatch": _HATCHES.get(outcome)}
 
 
 def _unit(milliseconds: float) -> tuple[float, str]:

@@ -59,7 +59,7 @@ def draw(data: ValueAndCost) -> Figure:
     for index, rows in enumerate(fronts):
         alone = len(fronts) == 1
         if len(rows):
-            handles.append(_front(axes, data, rows, style.DARK if alone else style.colour(index)))
+            handles.append(_front(axes, data, rows, style.BEST if alone else style.colour(index)))
             names.append(
                 f"front of {len(rows)}"
                 if alone

@@ -55,7 +55,7 @@ export class Curves {
       return;
     }
     const axis = { stroke: colour("--quiet"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 },
-      font: "11px system-ui, 'DejaVu Sans', sans-serif", labelFont: "11px system-ui, 'DejaVu Sans', sans-serif", labelSize: 18 };
+      font: "12px system-ui, 'DejaVu Sans', sans-serif", labelFont: "12px system-ui, 'DejaVu Sans', sans-serif", labelSize: 18 };
     const values = (/** @type {any} */ _, /** @type {number[]} */ ticks) => ticks.map(tick);
     const stepped = this.options.stepped ? { paths: /** @type {any} */ (uPlot.paths).stepped({ align: 1 }) } : {};
     const legend = this.options.legend ?? this.curves.length <= 10;

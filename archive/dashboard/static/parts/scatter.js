@@ -14,7 +14,7 @@ const MARGIN = { left: 58, right: 14, top: 10, bottom: 40 };
 const NEAR = 14;
 
 /** Names of the colours of kinds of points, in order; the same as the swatches of style.css. */
-export const COLOURS = ["--blue", "--orange", "--green", "--pink", "--yellow", "--sky", "--grey"];
+export const COLOURS = ["--blue", "--green", "--pink", "--yellow", "--sky", "--violet", "--grey"];
 
 /**
  * @typedef {object} Plotted
@@ -158,7 +158,7 @@ export class Scatter {
     if (data.bare) return;
     const { left, top, width, height } = this.box;
     const [x0, x1, y0, y1] = this.range;
-    context.font = "11px system-ui, 'DejaVu Sans', sans-serif";
+    context.font = "12px system-ui, 'DejaVu Sans', sans-serif";
     context.lineWidth = 1;
     context.strokeStyle = colour("--line");
     context.fillStyle = colour("--quiet");

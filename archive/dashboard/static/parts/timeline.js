@@ -14,8 +14,8 @@ const GAP = 6;
 
 /** Outcomes with their colours, and whether a bar is hatched: the trial gave no result. */
 export const OUTCOMES = {
-  complete: ["--blue", false], running: ["--green", false], pruned: ["--yellow", false], failed: ["--orange", true],
-  lost: ["--pink", true], returned: ["--grey", true], cancelled: ["--sky", true],
+  complete: ["--complete", false], running: ["--running", false], pruned: ["--pruned", false], failed: ["--failed", true],
+  lost: ["--lost", true], returned: ["--returned", true], cancelled: ["--cancelled", true],
 };
 
 /** @typedef {{ worker: string, lane: number, study: string, number: number, architecture: string, begin: number, end: number, outcome: keyof typeof OUTCOMES }} Trial */
@@ -79,7 +79,7 @@ export class TimelineView {
     canvas.style.height = `${height}px`;
     const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
     context.scale(ratio, ratio);
-    context.font = "11px system-ui, 'DejaVu Sans', sans-serif";
+    context.font = "12px system-ui, 'DejaVu Sans', sans-serif";
     const left = Math.min(170, Math.floor(width / 3.6));
     this.box = { left, width: Math.max(1, width - left - 10) };
     this.range = this.zoom ?? this.extent ?? extentOf(data);

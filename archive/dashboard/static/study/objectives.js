@@ -73,9 +73,9 @@ function showFront() {
   const x = results.map((each) => each.values[across]);
   const order = found.front.map((/** @type {any} */ _, /** @type {number} */ at) => others + at).sort((/** @type {number} */ one, /** @type {number} */ two) => x[one] - x[two]);
   // With three objectives the set is no line in two of them.
-  const lines = further.length > 1 ? [] : [{ points: order, kind: "--orange", step: found.objectives[across].direction === "minimise" }];
+  const lines = further.length > 1 ? [] : [{ points: order, kind: "--best", step: found.objectives[across].direction === "minimise" }];
   front.show({ x, y: results.map((each) => each.values[0]), kind: results.map((_, at) => Number(at >= others)), shown: results.map(() => 1),
-    palette: ["--grey", "--orange"], xTitle: title(across), yTitle: title(0), lines });
+    palette: ["--grey", "--best"], xTitle: title(across), yTitle: title(0), lines });
 }
 
 function showGrowth() {

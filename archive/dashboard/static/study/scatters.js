@@ -70,7 +70,7 @@ function showProgress() {
   const x = by === "spent" ? points.spent("seconds") : by === "epochs_spent" ? points.spent("epochs") : by === "finished" ? points.column("finished") : points.spent(null);
   const shown = y.map((/** @type {number} */ value, /** @type {number} */ at) => Number(Number.isFinite(value) && x[at] === x[at]));
   progress.show({ x, y, kind: points.column("agent"), shown, xTitle: AXES[/** @type {"number"} */ (by)], yTitle: objectives[place].name,
-    time: by === "finished", lines: [{ points: improvements(x, y, whole, objectives[place].direction === "minimise" ? -1 : 1), kind: "--ink", step: true }] });
+    time: by === "finished", lines: [{ points: improvements(x, y, whole, objectives[place].direction === "minimise" ? -1 : 1), kind: "--best", step: true }] });
 }
 
 function showFront() {
@@ -85,7 +85,7 @@ function showFront() {
   const reused = chosen[0] === "seconds" ? points.column("reused") : null;
   const shown = points.comparable().map((each, at) => Number(each && Number.isFinite(x[at]) && !reused?.[at]));
   front.show({ x, y, kind: points.column("agent"), shown, xTitle: chosen[1], yTitle: points.about.objective, log,
-    lines: [{ points: improvements(x, y, shown, sign()), kind: "--orange", step: true }] });
+    lines: [{ points: improvements(x, y, shown, sign()), kind: "--best", step: true }] });
 }
 
 /** @param {boolean} checked */

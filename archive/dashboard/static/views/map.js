@@ -5,7 +5,7 @@ import { address, api, carry, choice, el, failed, fill, networkLink, number, pla
 import { readTable } from "../parts/points.js";
 import { COLOURS, Scatter } from "../parts/scatter.js";
 
-const LEVELS = ["--v0", "--v1", "--v2", "--v3", "--v4", "--v5", "--v6"];
+const LEVELS = ["--g0", "--g1", "--g2", "--g3", "--g4", "--g5", "--g6"];
 const MOST = COLOURS.length - 1;
 
 /** @type {any} */
@@ -44,7 +44,7 @@ function show() {
     lines: head.paths.map((/** @type {any} */ path, /** @type {number} */ at) => ({ points: path.incumbents, kind: by === "study" ? COLOURS[at % MOST] : "--ink", step: false })) });
   fill(note, `${head.rows} networks of ${head.space}; the two axes have ${Math.round(100 * head.kept)} % of the variance of the distances by ${plainWord("distances", head.distance)}. ${head.paths.length ? "A line leads from best to best of a search." : published ? `The colour is the best published top-1 accuracy on ${head.objective}.` : "Choose a search below to see its path."}`);
   fill(legend, by === "study" ? head.paths.map((/** @type {any} */ path, /** @type {number} */ at) => el("span", {}, el(`i.swatch-${at % MOST}`), path.study))
-    : [[0, low], [3, (low + high) / 2], [6, high]].map(([level, value]) => el("span", {}, el(`i.swatch-v${level}`), number(value))), (by === "value" || head.paths.length > 0) && el("span", {}, el("i.swatch-none"), "not evaluated there"));
+    : [[0, low], [3, (low + high) / 2], [6, high]].map(([level, value]) => el("span", {}, el(`i.swatch-g${level}`), number(value))), (by === "value" || head.paths.length > 0) && el("span", {}, el("i.swatch-none"), "not evaluated there"));
 }
 
 /** @param {Float64Array} values @returns {[number, number]} */
