@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from archive import runtime
+from archive.cli.exchange.provenance import ORIGIN, provenance_of, provenance_options
 from archive.cli.names import PROTOCOL, STUDY, TASK
 from archive.cli.parameters import Count, Duration
 from archive.cli.render import json_option, open_archive, print_fields, print_json, print_message
@@ -110,6 +111,7 @@ def result_options(command: F) -> F:
             "--flops", type=Count(0), show_default="counted", help="Multiply-adds of one input."
         ),
         click.option("--fold", is_flag=True, help="Fold repeated blocks."),
+        provenance_options,
         json_option,
     )
     for option in reversed(options):
@@ -252,8 +254,9 @@ def _results(options: Mapping[str, Any], origin: str) -> tuple[Place | None, Res
         if not _is_number(value) or not math.isfinite(value):
             raise UsageError(f"the metric {name} must be a finite number, got {value!s:.60}")
 
-    for option in ("results", "objective", "minimise"):
-        if options[option] and not metrics and (option == "results" or not options["study"]):
+    for option in ("results", "objective", "minimise", *ORIGIN):
+        to_train = options["study"] and option in ("objective", "minimise")
+        if options[option] and not metrics and not to_train:
             raise UsageError(
                 f"--{option} needs a metric: by --metric, or as one of metrics in "
                 "the file of --results"
@@ -281,7 +284,9 @@ def _results(options: Mapping[str, Any], origin: str) -> tuple[Place | None, Res
     direction: Direction = "minimise" if options["minimise"] else "maximise"
     target = Place(options["task"], protocol, objective, direction, options["study"])
     environment = {"imported": origin}
-    return target, Result(float(metrics[objective]), metrics, environment=environment, **read)
+    provenance = {"source": origin, **provenance_of(options)}
+    value = float(metrics[objective])
+    return target, Result(value, metrics, environment=environment, provenance=provenance, **read)
 
 
 def _place_to_train(options: Mapping[str, Any]) -> Place:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from archive import files
+from archive.cli.exchange.provenance import provenance_of, provenance_options
 from archive.cli.names import RECIPE, SPACE, TASK
 from archive.cli.render import json_option, open_archive, print_fields, print_json, print_message
 from archive.errors import UsageError
@@ -90,6 +91,7 @@ class StudyImport:
     metavar="MODULE:FUNCTION",
     help="Function that returns the architecture for the parameters of a trial.",
 )
+@provenance_options
 @json_option
 @click.pass_context
 def optuna(
@@ -103,6 +105,7 @@ def optuna(
     objectives: tuple[str, ...],
     function: str | None,
     as_json: bool,
+    **origin: str | None,
 ) -> None:
     """Import an Optuna study, sqlite:///FILE#STUDY, with its parameters or with architectures.
 
@@ -146,7 +149,13 @@ def optuna(
             further=tuple(map(Objective, names[1:])),
         )
         counts = import_study(
-            archive, external, target, content.read, print_message, content.renamed
+            archive,
+            external,
+            target,
+            content.read,
+            print_message,
+            content.renamed,
+            provenance_of(origin),
         )
 
     for line in content.lines:

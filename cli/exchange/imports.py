@@ -12,6 +12,7 @@ import click
 from archive.cli.exchange.import_models import model, onnx_file
 from archive.cli.exchange.import_optuna import optuna
 from archive.cli.exchange.import_zoo import zoo
+from archive.cli.exchange.provenance import provenance_of, provenance_options
 from archive.cli.groups import CommandGroup
 from archive.cli.names import PROTOCOL, TASK
 from archive.cli.render import json_option, open_archive, print_fields, print_json, print_message
@@ -65,9 +66,12 @@ def imports() -> None:
     show_default="the task's first",
     help="Protocol: the column to import.",
 )
+@provenance_options
 @json_option
 @click.pass_context
-def table(ctx: click.Context, task: str, protocol: str | None, as_json: bool) -> None:
+def table(
+    ctx: click.Context, task: str, protocol: str | None, as_json: bool, **origin: str | None
+) -> None:
     """Import every network of a table as an evaluation.
 
     TASK is a tabular task: nb201-cifar10, nb101, table:PATH#COLUMN. Searches on the task then know
@@ -92,6 +96,7 @@ def table(ctx: click.Context, task: str, protocol: str | None, as_json: bool) ->
             column,
             external_results(tabular, column),
             direction=tabular.direction,
+            provenance=provenance_of(origin),
         )
 
     value = tabular.protocol(column).column
@@ -177,9 +182,12 @@ def proxies(
     default="108",
     help="Length of the trainings to import.",
 )
+@provenance_options
 @json_option
 @click.pass_context
-def nasbench101(ctx: click.Context, file: Path, epochs: str, as_json: bool) -> None:
+def nasbench101(
+    ctx: click.Context, file: Path, epochs: str, as_json: bool, **origin: str | None
+) -> None:
     """Import an official NAS-Bench-101 FILE, nasbench_only108.tfrecord, as evaluations of nb101."""
     from archive.exchange.importers.external import add
     from archive.exchange.importers.nasbench101 import TASK, external_results
@@ -187,7 +195,15 @@ def nasbench101(ctx: click.Context, file: Path, epochs: str, as_json: bool) -> N
     protocol = f"{TASK}/{epochs}"
     with open_archive(ctx) as archive:
         results = external_results(file, int(epochs))
-        count = add(archive, TASK, protocol, results, direction="maximise", notify=print_message)
+        count = add(
+            archive,
+            TASK,
+            protocol,
+            results,
+            direction="maximise",
+            provenance=provenance_of(origin),
+            notify=print_message,
+        )
 
     _print_import(ImportDocument(TASK, protocol, count), as_json)
 
@@ -206,9 +222,17 @@ def nasbench101(ctx: click.Context, file: Path, epochs: str, as_json: bool) -> N
     default="200",
     help="Length of the trainings to import.",
 )
+@provenance_options
 @json_option
 @click.pass_context
-def nasbench201(ctx: click.Context, file: Path, task: str, epochs: str, as_json: bool) -> None:
+def nasbench201(
+    ctx: click.Context,
+    file: Path,
+    task: str,
+    epochs: str,
+    as_json: bool,
+    **origin: str | None,
+) -> None:
     """Import an official NAS-Bench-201 FILE, NAS-Bench-201-v1_1-096897.pth, as evaluations of a
     task.
 
@@ -228,7 +252,15 @@ def nasbench201(ctx: click.Context, file: Path, task: str, epochs: str, as_json:
     protocol = f"nb201/{epochs}"
     with open_archive(ctx) as archive:
         results = external_results(file, content, task, int(epochs))
-        count = add(archive, task, protocol, results, direction="maximise", notify=print_message)
+        count = add(
+            archive,
+            task,
+            protocol,
+            results,
+            direction="maximise",
+            provenance=provenance_of(origin),
+            notify=print_message,
+        )
 
     _print_import(ImportDocument(task, protocol, count), as_json)
 

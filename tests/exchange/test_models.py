@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -30,7 +31,8 @@ def test_an_architecture_alone(archive, connection):
 
 
 def test_a_result_is_an_evaluation_of_the_task_once(archive):
-    ids = {add_model(archive, NET, place=PLACE, result=RESULT) for _ in range(2)}
+    named = replace(RESULT, provenance={"source": "a paper"})
+    ids = {add_model(archive, NET, place=PLACE, result=result) for result in (RESULT, named)}
     other = add_model(archive, NET, place=PLACE, result=Result(0.8, {"accuracy": 0.8}))
     found = {each.value: each for each in archive.studies.evaluations(task="digits", space="torch")}
     assert found.keys() == {0.9, 0.8}

@@ -105,6 +105,7 @@ def test_every_finished_trial_is_there_once(archive, url, trials):
     first = evaluations[0]
     assert first.seconds == found.trials[0].duration.total_seconds()
     assert environment(archive, first.id) == {"optuna": 0, "user_attributes": {"note": "by hand"}}
+    assert {each.provenance["source"] for each in evaluations} == {"Optuna study theirs"}
     assert first.metrics == {"accuracy": 0.5, "flops": 12.5}
     assert first.curve["epoch"] == [0, 1, 2]
     assert first.curve["accuracy"] == list(found.trials[0].intermediate_values.values())

@@ -87,6 +87,7 @@ def test_every_network_is_an_evaluation_with_the_means_of_its_rows(archive, task
             task.protocol().name,
         )
         assert each.value == pytest.approx(mean(COLUMN))
+        assert each.provenance == {"source": "cells.csv"}
         assert each.metrics["cifar100_test_12ep"] == pytest.approx(mean("cifar100_test_12ep"))
         assert each.metrics["latency_ms_raspi4"] == pytest.approx(mean("latency_ms_raspi4"))
         details = archive.architectures.details(each.architecture.key)

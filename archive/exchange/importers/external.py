@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from archive.architecture.graph import Architecture
@@ -58,6 +59,7 @@ def add(
     results: Iterable[ExternalResult],
     *,
     direction: Direction | None = None,
+    provenance: Mapping[str, str] = MappingProxyType({}),
     notify: Callable[[str], None] | None = None,
 ) -> int:
     """Add results to the archive, and return their number; existing ones do not change.
@@ -71,6 +73,8 @@ def add(
         results: Any number of results; they are read one batch at a time.
         direction: Whether larger or smaller values are better; None leaves it to the task's other
             results.
+        provenance: Origin of the results, by names of `archive.store.records.PROVENANCE`; it
+            replaces what a result says itself.
         notify: Receives a line for each quantity that is left out of a result.
 
     Raises:
@@ -91,7 +95,12 @@ def add(
                 stored.append({"key": key, **sizes[key]})
 
         archive.connection.write(partial(_networks, networks=networks, rows=stored), alone=True)
-        rows = [(external.id, external.architecture.key, external.result) for external in part]
+        rows = []
+        for external in part:
+            named = {**external.result.provenance, **provenance}
+            result = replace(external.result, provenance=named)
+            rows.append((external.id, external.architecture.key, result))
+
         evaluations.add(task, protocol, rows, direction=direction)
         count += len(part)
 
@@ -179,7 +188,8 @@ def external_results(task: TableSource, protocol: str) -> Iterator[ExternalResul
             if values[index] == values[index]:
                 row[name] = float(values[index])
 
-        whole = replace(result, metrics={**row, **result.metrics})
+        metrics = {**row, **result.metrics}
+        whole = replace(result, metrics=metrics, provenance=table.provenance)
         size = {name: _size(row, name) for name in ("params", "flops")}
         yield ExternalResult(f"{task.name}/{protocol}/{network.key}", network, whole, **size)
 

@@ -14,7 +14,7 @@ network at most.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from archive import __version__
@@ -115,7 +115,9 @@ def add_model(
 
 def _token(architecture: Architecture, place: Place, result: Result | None) -> str:
     """Return an id that is equal for the same result of the same model."""
-    text = to_json({} if result is None else result_properties(result))
+    # Whoever names the source later does not import another result.
+    unnamed = None if result is None else replace(result, provenance={})
+    text = to_json({} if unnamed is None else result_properties(unnamed))
     digest = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
     return f"{place.task}/{place.protocol}/{architecture.key}/{digest}"
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from archive.errors import UsageError
 from archive.exchange.importers.external import ExternalResult
 from archive.exchange.releases.nasbench101 import CellTraining, trainings
+from archive.spaces.tables.reader import NAMED
 from archive.store.records import Result
 
 TASK = "nb101"
@@ -56,6 +57,7 @@ def _result(training: CellTraining) -> ExternalResult:
             seconds=last["seconds"],
             device="tpu-v2",
             environment={"benchmark": "NAS-Bench-101", "module_hash": training.module},
+            provenance={"source": NAMED["nb101"].source, "license": "Apache-2.0"},
         ),
         training.params,
     )

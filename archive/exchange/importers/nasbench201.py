@@ -13,6 +13,7 @@ from archive.architecture import codec
 from archive.errors import UsageError
 from archive.exchange.importers.external import ExternalResult
 from archive.exchange.releases.nasbench201 import UNREADABLE, CellTrainings, misread, results, sizes
+from archive.spaces.tables.reader import NAMED
 from archive.store.records import Result
 
 OBJECTIVE = "valid_accuracy"
@@ -92,6 +93,7 @@ def _result(result: Mapping[str, Any], split: Split, epochs: int, seed: int) -> 
         seconds=sum(map(float, times.values())) if times else None,
         seed=seed,
         environment={"benchmark": "NAS-Bench-201"},
+        provenance={"source": NAMED["nb201"].source, "license": "MIT"},
     )
 
 

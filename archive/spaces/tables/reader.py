@@ -57,10 +57,17 @@ GB."""
 
 
 class Official(NamedTuple):
-    """A table with a built-in name: its possible file names, and the source of its numbers."""
+    """A table with a built-in name.
+
+    Attributes:
+        files: Its possible file names.
+        source: Source of its numbers.
+        license: Licence of the source; None if it states none.
+    """
 
     files: tuple[str, ...]
     source: str
+    license: str | None = None
 
 
 NAMED = MappingProxyType(
@@ -68,10 +75,12 @@ NAMED = MappingProxyType(
         "nb101": Official(
             ("nb101.csv.gz", "nb101_sample.csv.gz", "nb101.csv"),
             "NAS-Bench-101, https://github.com/google-research/nasbench",
+            "Apache-2.0",
         ),
         "nb201": Official(
             ("nb201.csv.gz", "nb201.csv"),
             "NAS-Bench-201, https://github.com/D-X-Y/NAS-Bench-201",
+            "MIT",
         ),
         "nbmacro": Official(
             ("nbmacro.csv.gz", "nasbenchmacro_cifar10.csv.gz", "nbmacro.csv"),
@@ -185,6 +194,17 @@ class Table:
         """Name origin and size."""
         rows = int(self.rows.sum())
         return f"<Table {self.origin} {len(self)} architectures of {self.space}, {rows} rows>"
+
+    @property
+    def provenance(self) -> dict[str, str]:
+        """Source of the numbers and its licence; the name of the file for a user's own table."""
+        path = Path(self.origin)
+        for official in NAMED.values():
+            if path.name in official.files and path.parent in data_folders():
+                licensed = {} if official.license is None else {"license": official.license}
+                return {"source": official.source, **licensed}
+
+        return {"source": path.name}
 
     def column(self, name: str) -> Floats:
         """Return the mean (n,) float64 of a column over each class, NaN for missing values.

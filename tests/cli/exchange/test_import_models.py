@@ -119,6 +119,8 @@ def test_a_model_with_arguments_and_metrics(user, archive):
         "loss=0.1",
         "--task",
         "iris",
+        "--license",
+        "MIT",
     )
     assert wide["key"] != plain["key"]
     assert wide["protocol"] == "iris/own"
@@ -126,6 +128,7 @@ def test_a_model_with_arguments_and_metrics(user, archive):
     assert (evaluation.value, evaluation.metrics) == (0.9, {"accuracy": 0.9, "loss": 0.1})
     (origin,) = archive.query("MATCH (e:Evaluation) RETURN e.environment").rows
     assert json.loads(origin[0]) == {"imported": "own_models:net"}
+    assert evaluation.provenance == {"source": "own_models:net", "license": "MIT"}
     shown = user.types(*MODEL).stdout
     assert plain["key"] in shown and "hello" not in shown
 

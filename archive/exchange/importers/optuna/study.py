@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archive import __version__
@@ -66,6 +67,7 @@ def import_study(
     read: Read,
     notify: Callable[[str], None] | None = None,
     names: Mapping[str, str] | None = None,
+    provenance: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, int]:
     """Add the finished trials of a study to the archive.
 
@@ -77,6 +79,8 @@ def import_study(
         read: Reads the architecture of a trial.
         notify: Receives a line on what the archive does not keep.
         names: Names in the trials by the names of the parameters, where they differ.
+        provenance: Origin of the results, by names of `archive.store.records.PROVENANCE`; the
+            source is the study's name if it is not given.
 
     Returns:
         Numbers of trials that are `evaluated`, `pruned`, `failed`, and `left_out`: unfinished, or
@@ -118,9 +122,13 @@ def import_study(
         check_new_name(study.name)
 
     usable = [trial for trial in finished if trial.number in suggestions]
+    origin = {"source": f"Optuna study {source.study_name}", **provenance}
     additions = []
     for trial in usable:
         outcome = trials.outcome(trial, objectives, named=named)
+        if isinstance(outcome, Result):
+            outcome = replace(outcome, provenance=origin)
+
         token = f"{KIND}/{source.study_name}/{trial.number}"
         additions.append(TrialToAdd(token, suggestions[trial.number], outcome))
 
