@@ -21,7 +21,16 @@ from starlette.staticfiles import StaticFiles
 from archive import words
 from archive.dashboard import news
 from archive.dashboard.access import Access, Gate
-from archive.dashboard.endpoints import ask, changes, comparison, maps, networks, plots, studies
+from archive.dashboard.endpoints import (
+    answers,
+    ask,
+    changes,
+    comparison,
+    maps,
+    networks,
+    plots,
+    studies,
+)
 from archive.dashboard.endpoints.inputs import archive_of, options_of
 from archive.dashboard.news import News
 from archive.dashboard.wire import json_response, page
@@ -52,7 +61,7 @@ VIEWS = {
 }
 """Name and title of the view at each address."""
 
-PAGES = (studies, plots, networks, comparison, maps, ask)
+PAGES = (studies, answers, plots, networks, comparison, maps, ask)
 """Modules of the endpoints that only read."""
 
 

@@ -76,7 +76,7 @@ def visit(browser, server, archive):
     The test fails for any request elsewhere and any error of a page.
     """
     faults: list[str] = []
-    context = browser.new_context(viewport={"width": 1000, "height": 700})
+    context = browser.new_context(viewport={"width": 1000, "height": 1300})
     context.set_default_timeout(15_000)
 
     def opened(path="/", *, token=True, script=None):

@@ -6,7 +6,7 @@ Each function takes the JSON of a request, and returns the JSON of its answer.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from starlette.concurrency import run_in_threadpool
@@ -100,6 +100,33 @@ def enqueue(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
         )
 
     return {"study": study.name, "proposal": made.id, "number": made.number}
+
+
+def train_longer(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
+    """Propose a network of a study in a study of the task's longer protocol, made if needed."""
+    # Imported here because the page starts without spaces and agents.
+    from archive.searches.answer import longer_protocol, longer_study
+
+    study = archive.studies.get(text_of(document, "study"))
+    key = archive.architectures.find(text_of(document, "network"))
+    protocol = longer_protocol(archive, study)
+    if protocol is None:
+        raise UsageError(f"the task {study.task} has no longer protocol than {study.protocol}")
+
+    name, protocol_name = longer_study(study, protocol)
+    longer = archive.studies.create(
+        replace(study, name=name, protocol=protocol_name, budget=1, config={}, created=None)
+    )
+    present = lookups.of_network(
+        archive.connection, name, archive.architectures.get(key).functional_key
+    )
+    if present is not None:
+        return {"study": name, "proposal": present.id, "number": present.number}
+
+    archive.studies.set_budget(
+        name, max(longer.budget, sum(archive.studies.counts(name).values()) + 1)
+    )
+    return enqueue(archive, {"study": name, "network": key})
 
 
 def annotate(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
@@ -219,5 +246,5 @@ def _cancel_if_open(proposals: Proposals, id_: str) -> bool:
 
 ROUTES = [
     Route(f"/api/changes/{change.__name__}", _endpoint(change), methods=["POST"])
-    for change in (stop, cancel, retry, prioritise, enqueue, annotate)
+    for change in (stop, cancel, retry, prioritise, enqueue, train_longer, annotate)
 ]

@@ -88,7 +88,8 @@ def theme_of(request: Request) -> Theme:
     Raises:
         UsageError: There are no such colours.
     """
-    return "dark" if choice(request, "theme", ("light", "dark"), "light") == "dark" else "light"
+    theme = choice(request, "theme", ("light", "dark", "page"), "light")
+    return cast("Theme", theme)
 
 
 async def body(request: Request) -> dict[str, Any]:

@@ -1,10 +1,11 @@
 // @ts-check
 /** What runs in a study, the workers that serve it, and which worker ran which trial when. */
 
-import { api, badge, carry, el, failed, fill, isLimited, moment, networkAnchor, number, section } from "../parts/page.js";
+import { api, badge, carry, el, failed, fill, moment, networkAnchor, number, section } from "../parts/page.js";
 import { Table } from "../parts/table.js";
 import { TimelineView, zoomOfAddress } from "../parts/timeline.js";
 import { whenSeen } from "../parts/timing.js";
+import { isFinished } from "./pace.js";
 import { name, openNumber, study } from "./state.js";
 
 /** @type {Map<string, any>} */
@@ -33,7 +34,7 @@ export const timelineCard = section("Workers over time", timeline.element, note)
 export const refreshTimeline = whenSeen(timelineCard, load);
 
 export function showRunning() {
-  runningCard.hidden = isFinished();
+  runningCard.hidden = isFinished(study.points.about);
   running.show(study.points.running);
 }
 
@@ -48,16 +49,9 @@ export function takeWorkers(news) {
   showTrainers();
 }
 
-/** Whether nothing of the study is left to train: its budget is spent, and nothing waits or runs. */
-function isFinished() {
-  const { about } = study.points;
-  const { complete = 0, pruned = 0, waiting = 0, running: runs = 0 } = about.counts;
-  return isLimited(about) && complete + pruned >= about.budget && !waiting && !runs;
-}
-
 /** Show the trainers that serve the study, once they are known; of a finished study, none is missing. */
 export function showTrainers() {
-  runningCard.hidden = isFinished();
+  runningCard.hidden = isFinished(study.points.about);
   if (!loaded) return;
   const own = [...trainers.values()].filter((each) => each.state !== "left"
     && (each.study === name || each.trials.some((/** @type {any} */ trial) => trial.study === name) || (!each.study && each.state === "idle")));

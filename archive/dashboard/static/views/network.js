@@ -3,8 +3,9 @@
 
 import {
   address, api, carry, change, choice, el, failed, fill, mayWrite, moment, networkAnchor, networkLink, number, one, operationWords, picture, Refused,
-  seconds, section, settings, studyLink, toast, view, word,
+  seconds, section, settings, studyLink, view, word,
 } from "../parts/page.js";
+import { copied } from "../parts/copying.js";
 import { noteOf } from "../parts/note.js";
 import { Table } from "../parts/table.js";
 
@@ -46,21 +47,6 @@ function actions(found) {
 async function enqueue(network, study) {
   const done = await change("Proposed.", "enqueue", { network, study });
   if (done) location.href = `${studyLink(study)}&proposal=${done.number}`;
-}
-
-/** @param {string} text */
-async function copied(text) {
-  try {
-    await navigator.clipboard.writeText(text);
-    toast("Copied.");
-  } catch {
-    const box = /** @type {HTMLTextAreaElement} */ (el("textarea", { readonly: true }, text));
-    const dialog = /** @type {HTMLDialogElement} */ (el("dialog", {}, box, el("form", { method: "dialog" }, el("button", {}, "Close"))));
-    document.body.append(dialog);
-    dialog.addEventListener("close", () => dialog.remove());
-    dialog.showModal();
-    box.select();
-  }
 }
 
 /** @param {any} found */

@@ -12,9 +12,11 @@ import { noteOf } from "../parts/note.js";
 import { Points } from "../parts/points.js";
 import { Table } from "../parts/table.js";
 import { later, throttled } from "../parts/timing.js";
+import { answerPart, refreshAnswer, showAnswer, stateLine } from "../study/answer.js";
 import { gainsCard, refreshGains } from "../study/gains.js";
 import { lineageCard, loadLineage } from "../study/lineage.js";
 import { mattersPart, refreshMatters } from "../study/matters.js";
+import { isFinished } from "../study/pace.js";
 import { growthCard, objectivesCard, paretoCard, refreshObjectives } from "../study/objectives.js";
 import { parallelCard, refreshParallel } from "../study/parallel.js";
 import { frontCard, predictedCard, progressCard, showScatters } from "../study/scatters.js";
@@ -54,22 +56,14 @@ let note;
 const tableTools = el("div.tools");
 const pager = el("div.tools");
 
+/** Settings of the study, which seldom change. */
 function showFacts() {
   const { about } = study.points;
-  const done = (about.counts.complete ?? 0) + (about.counts.pruned ?? 0);
-  const best = about.best;
   const fact = (/** @type {string} */ title, /** @type {any} */ value) => el("div", {}, el("dt", {}, title), el("dd", {}, value));
-  refill(facts,
-    fact(`best ${about.objective}`, best ? [el("b", { id: "best" }, number(best.value)), " ", networkAnchor(best.architecture),
-      " ", el("button.small", { type: "button", onclick: () => openNumber(best.number) }, `#${best.number}`)] : "–"),
-    ...Object.entries(best?.error ?? {}).map(([metric, value]) => fact(`best ${metric}`, number(value))),
-    best && settings(best.configuration) && fact("best configuration", settings(best.configuration)),
-    fact("evaluated", [el("span", { id: "done" }, String(done)), ...(isLimited(about) ? [` of ${about.budget} `, el("progress", { value: Math.min(1, done / (about.budget || 1)), max: 1 })] : [", no limit"])]),
-    fact("proposals", Object.entries(about.counts).map(([state, count]) => [badge(state), ` ${count}  `]).flat()),
-    fact("agent", about.agent ?? "–"), fact("task", about.task), fact("protocol", about.protocol), fact("space", about.space),
+  refill(facts, fact("task", about.task), fact("protocol", about.protocol), fact("space", about.space), about.agent && fact("agent", about.agent),
     fact(about.objectives.length > 1 ? "objectives" : "direction", about.objectives.length > 1
-      ? about.objectives.map((/** @type {any} */ each) => `${each.name} (${each.direction})`).join(", ") : about.direction), about.unit && fact("unit", about.unit), about.constraints.length > 0 && fact("constraints", about.constraints.join(", ")),
-    fact("created", moment(about.created)));
+      ? about.objectives.map((/** @type {any} */ each) => `${each.name} (${each.direction})`).join(", ") : about.direction),
+    about.constraints.length > 0 && fact("constraints", about.constraints.join(", ")), fact("created", moment(about.created)));
 }
 
 /** Address of the comparison, in the objective of the progress. */
@@ -83,7 +77,7 @@ function showActions() {
     el("a", { href: compareLink(), onclick: (/** @type {Event} */ event) => { /** @type {HTMLAnchorElement} */ (event.currentTarget).href = compareLink(); } }, "Compare with other studies"),
     el("a", { href: `/map?study=${encodeURIComponent(name)}` }, "Map"),
     el("a", { href: `/ask?query=lineage&study=${encodeURIComponent(name)}` }, "Saved queries"),
-    mayWrite && el("button.danger.small", { type: "button", onclick: () => change("The study ends when what runs has ended.", "stop", { study: name },
+    mayWrite && !isFinished(study.points.about) && el("button.danger.small", { type: "button", onclick: () => change("The study ends when what runs has ended.", "stop", { study: name },
       `Stop the study ${name}? What waits is cancelled; what runs ends.`).then(() => loadTable()) }, "Stop the study"));
 }
 
@@ -117,7 +111,7 @@ function showCurves() {
     if (each.curve[metric]) lines.push({ label: `#${each.number}`, x: each.epochs, y: each.curve[metric], colour: "--blue" });
   }
   for (const each of study.points.running) {
-    if (each.curve[metric]?.length) lines.push({ label: `#${each.number} runs`, x: each.epochs, y: each.curve[metric], colour: "--orange", strong: true });
+    if (each.curve[metric]?.length) lines.push({ label: `#${each.number} runs`, x: each.epochs, y: each.curve[metric], colour: "--running", strong: true });
   }
   curves.show(lines, "epoch", metric);
 }
@@ -158,6 +152,7 @@ study.changed = loadTable;
 
 function showAll() {
   showFacts();
+  showAnswer();
   showScatters();
   showCurves();
   showRunning();
@@ -206,7 +201,7 @@ function build() {
   showActions();
   showTableTools();
   fill(view,
-    el("section.card", {}, el("h1", {}, name), facts, note.element, actions),
+    el("section.card.head", {}, el("div.title", {}, el("h1", {}, name), stateLine), answerPart, facts, note.element, actions),
     objectivesCard,
     el("div.cards", {}, paretoCard, growthCard),
     el("div.cards", {}, progressCard, frontCard, curvesCard, predictedCard),
@@ -228,11 +223,13 @@ function take(news) {
   const best = points.about.best?.number;
   if (points.take(own)) {
     showScatters();
+    refreshAnswer();
     refreshTable();
     refreshCurves();
     for (const refresh of [refreshObjectives, refreshTimeline, refreshParallel, refreshMatters, refreshGains]) refresh();
   }
   showFacts();
+  showAnswer();
   showTrainers();
   note.update(points.about.note, points.about.tags);
   if (own.running) {

@@ -1,0 +1,191 @@
+// @ts-check
+/**
+ * The picture of a network, to look into: zoom, pan, sizes under the pointer, repeats folded or drawn in full.
+ *
+ * Drag to move, Ctrl and the wheel or two fingers to zoom; with the focus, arrow keys move, + and - zoom, 0 shows all.
+ * The server draws the picture with classes only, whose colours /static/palette.css has: it follows the theme.
+ */
+
+import { api, el, failed, number, request } from "./page.js";
+
+const [SMALLEST, LARGEST, STEP] = [0.1, 6, 1.25];
+/** Scales of the first look: boxes stay legible, and a small network does not become huge. */
+const [LEAST, MOST] = [0.7, 1.6];
+
+export class NetworkViewer {
+  /** @param {object} [options] @param {string} [options.study] whose task decides the sizes of layers */
+  constructor(options = {}) {
+    this.options = options;
+    this.key = "";
+    this.folded = true;
+    /** @type {SVGSVGElement | null} */
+    this.picture = null;
+    /** Width and height of the picture, and what is seen of it: the left upper corner and the scale. */
+    this.size = [1, 1];
+    this.seen = { x: 0, y: 0, scale: 1 };
+    /** @type {Map<Element, string[]>} */
+    this.texts = new Map();
+    /** @type {{ shape: number[], params: number }[]} */
+    this.sizes = [];
+    this.place = el("div.viewed", { tabindex: 0, role: "img", "aria-label": "Picture of the network; arrow keys move it, + and - zoom" });
+    this.tip = el("div.tip", { hidden: true });
+    const button = (/** @type {string} */ text, /** @type {string} */ title, /** @type {() => void} */ act) => el("button.small", { type: "button", title, "aria-label": title, onclick: act }, text);
+    this.fold = /** @type {HTMLInputElement} */ (el("input", { type: "checkbox", checked: true, onchange: () => { this.folded = this.fold.checked; this.#load(); } }));
+    this.folding = el("label.choice", { hidden: true }, this.fold, " fold repeats");
+    this.tools = el("div.viewing", {}, this.folding, button("−", "Smaller", () => this.#zoom(1 / STEP)), button("+", "Larger", () => this.#zoom(STEP)),
+      button("Fit", "Show all", () => this.#fit(true)));
+    this.element = el("div.viewer", {}, this.place, this.tools, this.tip);
+    new ResizeObserver(() => this.#draw()).observe(this.place);
+    this.#listen();
+  }
+
+  /** @param {string} key */
+  show(key) {
+    if (key === this.key) return;
+    this.key = key;
+    this.#load();
+  }
+
+  async #load() {
+    const key = this.key;
+    const path = `/networks/${encodeURIComponent(key)}.svg?theme=page&fold=${this.folded ? "yes" : "no"}&layers=${this.folded ? "no" : "yes"}`;
+    try {
+      const text = await (await request(path)).text();
+      if (key !== this.key) return;
+      this.#take(text);
+    } catch (error) {
+      if (key === this.key) failed(this.place, error);
+      return;
+    }
+    const study = this.options.study;
+    const { sizes } = await api(`/api/networks/${encodeURIComponent(key)}/sizes?${new URLSearchParams(study === undefined ? {} : { study })}`).catch(() => ({ sizes: [] }));
+    if (key === this.key) this.sizes = sizes;
+  }
+
+  /** @param {string} text */
+  #take(text) {
+    const parsed = new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
+    const picture = /** @type {SVGSVGElement} */ (document.importNode(/** @type {any} */ (parsed), true));
+    const { width, height } = picture.viewBox.baseVal;
+    this.size = [width, height];
+    this.texts.clear();
+    // The tip says at once what a title would say after a second.
+    for (const node of picture.querySelectorAll(".aa-node")) {
+      const title = node.querySelector("title");
+      this.texts.set(node, (title?.textContent ?? "").split("\n").filter(Boolean));
+      title?.remove();
+    }
+    this.sizes = [];
+    const title = picture.querySelector("title");
+    this.place.setAttribute("aria-label", `${title?.textContent ?? "network"}; arrow keys move the picture, + and - zoom`);
+    title?.remove();
+    picture.removeAttribute("role");
+    picture.setAttribute("aria-hidden", "true");
+    if (this.folded) this.folding.hidden = !picture.querySelector(".aa-frame");
+    this.picture = picture;
+    this.place.replaceChildren(picture);
+    this.#fit(false);
+  }
+
+  /** Show all; `small` also where that is too small to read. @param {boolean} small */
+  #fit(small) {
+    const { clientWidth: width, clientHeight: height } = this.place;
+    if (!width || !height) return;
+    const whole = Math.min(width / this.size[0], height / this.size[1]);
+    const scale = Math.min(MOST, small ? whole : Math.max(whole, Math.min(LEAST, width / this.size[0])));
+    this.seen = { scale, x: (this.size[0] - width / scale) / 2, y: scale > whole ? 0 : (this.size[1] - height / scale) / 2 };
+    this.#draw();
+  }
+
+  #draw() {
+    if (!this.picture) return;
+    const { clientWidth: width, clientHeight: height } = this.place;
+    const { x, y, scale } = this.seen;
+    this.picture.setAttribute("width", String(width));
+    this.picture.setAttribute("height", String(height));
+    this.picture.setAttribute("viewBox", `${x} ${y} ${width / scale} ${height / scale}`);
+  }
+
+  /** Zoom around a point of the element, its middle by default. @param {number} factor @param {number} [px] @param {number} [py] */
+  #zoom(factor, px = this.place.clientWidth / 2, py = this.place.clientHeight / 2) {
+    const { x, y, scale } = this.seen;
+    const next = Math.min(LARGEST, Math.max(SMALLEST, scale * factor));
+    this.seen = { scale: next, x: x + px / scale - px / next, y: y + py / scale - py / next };
+    this.#draw();
+  }
+
+  /** Move the picture by pixels; a part of it stays in sight. @param {number} right @param {number} down */
+  #move(right, down) {
+    const { x, y, scale } = this.seen;
+    const [width, height] = [this.place.clientWidth / scale, this.place.clientHeight / scale];
+    const inside = (/** @type {number} */ value, /** @type {number} */ seen, /** @type {number} */ size) => Math.min(size - seen / 4, Math.max(-0.75 * seen, value));
+    this.seen = { scale, x: inside(x - right / scale, width, this.size[0]), y: inside(y - down / scale, height, this.size[1]) };
+    this.#draw();
+  }
+
+  #listen() {
+    const { place } = this;
+    /** @type {Map<number, [number, number]>} */
+    const fingers = new Map();
+    const spread = () => {
+      const [first, second] = [...fingers.values()];
+      return second ? Math.hypot(first[0] - second[0], first[1] - second[1]) : 0;
+    };
+    place.addEventListener("pointerdown", (event) => {
+      fingers.set(event.pointerId, [event.clientX, event.clientY]);
+      place.setPointerCapture(event.pointerId);
+      this.#tell(null, 0, 0);
+    });
+    place.addEventListener("pointermove", (event) => {
+      const last = fingers.get(event.pointerId);
+      const box = place.getBoundingClientRect();
+      if (!last) {
+        this.#tell(/** @type {Element} */ (event.target).closest(".aa-node"), event.clientX - box.left, event.clientY - box.top);
+        return;
+      }
+      const before = spread();
+      fingers.set(event.pointerId, [event.clientX, event.clientY]);
+      if (before) this.#zoom(spread() / before, event.clientX - box.left, event.clientY - box.top);
+      else this.#move(event.clientX - last[0], event.clientY - last[1]);
+    });
+    for (const end of ["pointerup", "pointercancel"]) place.addEventListener(end, (event) => fingers.delete(/** @type {PointerEvent} */ (event).pointerId));
+    place.addEventListener("pointerleave", () => this.#tell(null, 0, 0));
+    place.addEventListener("wheel", (event) => {
+      // Without the key, the wheel moves the page.
+      if (!event.ctrlKey && !event.metaKey) return;
+      event.preventDefault();
+      const box = place.getBoundingClientRect();
+      this.#zoom(Math.exp(-event.deltaY / 300), event.clientX - box.left, event.clientY - box.top);
+    }, { passive: false });
+    place.addEventListener("dblclick", (event) => {
+      const box = place.getBoundingClientRect();
+      this.#zoom(STEP * STEP, event.clientX - box.left, event.clientY - box.top);
+    });
+    place.addEventListener("keydown", (event) => {
+      const moves = { ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60] };
+      const move = moves[/** @type {keyof typeof moves} */ (event.key)];
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      if (move) this.#move(move[0], move[1]);
+      else if (event.key === "+" || event.key === "=") this.#zoom(STEP);
+      else if (event.key === "-") this.#zoom(1 / STEP);
+      else if (event.key === "0") this.#fit(true);
+      else return;
+      event.preventDefault();
+    });
+  }
+
+  /** Say what a box is. @param {Element | null} node @param {number} px @param {number} py */
+  #tell(node, px, py) {
+    const lines = node ? [...this.texts.get(node) ?? []] : [];
+    const size = this.sizes[Number(node?.getAttribute("data-layer") ?? -1)];
+    if (size?.shape.length) lines.push(`output ${size.shape.join(" × ")}`);
+    if (size?.params) lines.push(`${number(size.params)} parameters`);
+    this.tip.hidden = !lines.length;
+    if (!lines.length) return;
+    this.tip.replaceChildren(...lines.map((line, place) => el(place ? "div" : "b", {}, line)));
+    const right = px > this.element.clientWidth / 2;
+    this.tip.style.left = right ? "" : `${px + 14}px`;
+    this.tip.style.right = right ? `${this.element.clientWidth - px + 14}px` : "";
+    this.tip.style.top = `${Math.max(0, Math.min(py - 14, this.element.clientHeight - 80))}px`;
+  }
+}

@@ -1,0 +1,156 @@
+// @ts-check
+/** The head of a study's page: its recommended network with picture, value, what it beats, and what to do with it. */
+
+import {
+  api, change, el, failed, fill, mayWrite, networkAnchor, networkLink, number, seconds, settingText, studyAnchor, studyLink, studyPath, toast,
+} from "../parts/page.js";
+import { copied } from "../parts/copying.js";
+import { refill } from "../parts/focus.js";
+import { whenSeen } from "../parts/timing.js";
+import { NetworkViewer } from "../parts/viewer.js";
+import { name, openNumber, sign, study } from "./state.js";
+import { describeProgress } from "./pace.js";
+
+/** The last answer of the server. @type {any} */
+let found = null;
+
+const viewer = new NetworkViewer({ study: name });
+const state = el("p.state");
+const lead = el("div.lead");
+const sure = el("p.sure");
+const beaten = el("ul.beaten");
+const made = el("div.made");
+const buttons = el("div.tools.acts");
+const nothing = el("p.quiet");
+const words = el("div.words", {}, lead, sure, beaten, made, buttons, nothing);
+
+export const answerPart = el("div.answer", {}, viewer.element, words);
+export const stateLine = state;
+export const refreshAnswer = whenSeen(answerPart, load, 3000);
+
+async function load() {
+  try {
+    // The estimate of the noise takes seconds; what needs none is shown before.
+    if (!found?.architecture) {
+      found = await api(studyPath(name, "answer", { estimated: "no" }));
+      showAnswer();
+    }
+    if (found.architecture) found = await api(studyPath(name, "answer"));
+  } catch (error) {
+    return failed(sure, error);
+  }
+  showAnswer();
+}
+
+/** Show what is known now: the best result at once, and the estimate of its value when it has come. */
+export function showAnswer() {
+  const { about } = study.points;
+  refill(state, describeProgress(study.points));
+  const { best } = about;
+  answerPart.classList.toggle("open", !best);
+  nothing.hidden = Boolean(best);
+  if (!best) {
+    fill(nothing, about.counts.running ? "The first network is in training. Its value, its picture and what it beats will be here."
+      : ["No result yet. Results come as soon as a trainer serves the study: ", el("code", {}, "archive trainer")]);
+    return;
+  }
+  // An answer to earlier results gives way to a better one until the server has judged it.
+  const fresh = found?.architecture && (found.number === best.number || found.luckiest === best.number) ? found : null;
+  const answer = fresh ?? { number: best.number, architecture: best.architecture, value: best.value, configuration: best.configuration, beaten: [], metrics: {} };
+  viewer.show(answer.architecture);
+  refill(lead, el("p.eyebrow", {}, el("i.star", {}, "★"), about.objectives.length > 1 ? ` Best ${about.objective}` : " Recommended network"),
+    el("p.value", {}, el("b", { id: "best" }, rounded(answer.value, answer)),
+      el("span", {}, el("span", {}, about.objective, about.unit ? ` (${about.unit})` : ""), el("span.quiet", {}, answer.low == null ? (sign() > 0 ? "larger is better" : "smaller is better")
+        : `95 %: ${rounded(answer.low, answer)} to ${rounded(answer.high, answer)}`))),
+    ...Object.entries(best.error ?? {}).map(([metric, value]) => el("p.quiet", {}, `${metric} ${number(value)}`)));
+  refill(sure, ...[fresh?.estimated ? certainty(fresh, about) : "Estimating how sure this is …"].flat());
+  refill(beaten, ...fresh ? gains(fresh) : []);
+  refill(made, ...facts(answer), chips(answer.configuration));
+  refill(buttons, ...actions(answer));
+}
+
+/** A value with as many digits as its interval permits. @param {number} value @param {any} answer */
+function rounded(value, answer) {
+  const width = answer.low == null ? 0 : answer.high - answer.low;
+  if (!(width > 0)) return number(value);
+  const places = Math.min(12, Math.max(0, 1 - Math.floor(Math.log10(width))));
+  return value.toFixed(places);
+}
+
+/** @param {any} answer @param {any} about */
+function certainty(answer, about) {
+  if (about.objectives.length > 1) return "One of the Pareto set below: no other result is better in every objective.";
+  const lucky = answer.luckiest === null ? [] : [" ", el("button.small", { type: "button", onclick: () => openNumber(answer.luckiest) }, `#${answer.luckiest}`), ` measured ${number(answer.luckiest_value)}, more likely by luck.`];
+  if (!answer.noisy) return "Exact: another training of the network gives the same value.";
+  if (answer.low === null) return [`Measured ${answer.evaluations === 1 ? "once" : `${answer.evaluations} times`}; no interval: ${answer.unknown}.`, ...lucky];
+  const others = answer.rivals === 1 ? "1 other network may be as good: its interval reaches this value." : `${answer.rivals} other networks may be as good: their intervals reach this value.`;
+  return [answer.rivals ? others : "No other network comes near: no other interval reaches this value.", ...lucky];
+}
+
+/** @param {any} answer */
+function gains(answer) {
+  const what = {
+    second: (/** @type {any} */ each) => ["the second best, ", el("button.small", { type: "button", onclick: () => openNumber(each.number) }, `#${each.number}`)],
+    initial: (/** @type {any} */ each) => [each.count === 1 ? "the initial network" : `the best of the ${each.count} initial networks`],
+    median: (/** @type {any} */ each) => [`the median of ${each.count} networks`],
+    elsewhere: (/** @type {any} */ each) => ["the best of other studies, ", studyAnchor(each.study)],
+  };
+  const rows = [...answer.beaten, ...answer.elsewhere ? [{ ...answer.elsewhere, kind: "elsewhere" }] : []];
+  rows.sort((first, second) => first.gain - second.gain);
+  return rows.map((each) => gain(answer, each, what[/** @type {"second"} */ (each.kind)](each)));
+}
+
+/** @param {any} answer @param {any} row with the difference, where positive is better @param {any[]} what */
+function gain(answer, row, what) {
+  const sized = rounded(Math.abs(row.gain), answer);
+  const text = row.gain > 0 ? `+${sized}` : row.gain < 0 ? `−${sized}` : "±0";
+  return el("li", {}, el(row.gain >= 0 ? "b.gain" : "b.loss", {}, text), el("span", {}, row.gain < 0 ? "below " : "over ", ...what), el("span.quiet.number", {}, rounded(row.value, answer)));
+}
+
+const QUANTITIES = { params: "parameters", flops: "multiply-adds", latency_ms: "latency (ms)" };
+
+/** @param {any} answer */
+function facts(answer) {
+  const fact = (/** @type {any} */ title, /** @type {any} */ value) => (value == null ? null : el("div", {}, el("dt", {}, title), el("dd", {}, value)));
+  return [el("dl.facts", {},
+    fact("network", [networkAnchor(answer.architecture), " ", el("button.small", { type: "button", onclick: () => openNumber(answer.number) }, `#${answer.number}`)]),
+    fact("layers", answer.layers), fact("depth", answer.depth),
+    Object.entries(QUANTITIES).map(([metric, title]) => fact(title, answer.metrics[metric] === undefined ? null : number(answer.metrics[metric]))),
+    Object.entries(answer.metrics).filter(([metric]) => metric.startsWith("test_")).map(([metric, value]) => fact(metric, number(value))),
+    fact("trained in", answer.seconds == null ? null : seconds(Number(answer.seconds.toPrecision(2)))))];
+}
+
+/** @param {Record<string, any>} configuration */
+function chips(configuration) {
+  const entries = Object.entries(configuration ?? {});
+  return entries.length ? el("dl.chips", {}, entries.map(([title, value]) => el("div", {}, el("dt", {}, title), el("dd", {}, settingText(value))))) : null;
+}
+
+/** @param {any} answer */
+function actions(answer) {
+  const second = answer.beaten.find((/** @type {any} */ each) => each.kind === "second");
+  const quoted = quote(name);
+  const entry = (/** @type {string} */ title, /** @type {string} */ text) => el("button", { type: "button", onclick: () => copied(text) }, title, el("code", {}, text));
+  const menu = el("details.menu", {}, el("summary", {}, "Export"), el("div", {},
+    el("a", { href: `/networks/${answer.architecture}.svg?theme=light`, download: `${answer.architecture.slice(0, 10)}.svg` }, "Picture as SVG"),
+    el("a", { href: `/api/networks/${answer.architecture}`, download: `${answer.architecture.slice(0, 10)}.json` }, "Network and results as JSON"),
+    entry("Copy: trained network as a file", `archive weights export ${quote(`${name}#${String(answer.number).padStart(5, "0")}`)} --to best.pt2`),
+    entry("Copy: all results as a table", `archive study export ${quoted} -o results.csv`)));
+  return [menu,
+    second ? el("a.button", { href: `/compare?network=${answer.architecture}&network=${second.architecture}`, title: "Compare with the second best" }, "Compare") : el("a.button", { href: networkLink(answer.architecture) }, "Compare"),
+    answer.longer && el("button", { type: "button", title: `${answer.longer.epochs} epochs: ${answer.longer.protocol}`, onclick: () => trainLonger(answer) }, "Train it longer"),
+    el("button", { type: "button", title: `archive study best ${quoted}`, onclick: () => copied(`archive study best ${quoted}`) }, "Copy command")];
+}
+
+/** @param {any} answer */
+async function trainLonger(answer) {
+  if (!mayWrite) {
+    toast("This page only reads. Start it by: archive dashboard --write", true);
+    return;
+  }
+  const done = await change("Waits for a trainer.", "train_longer", { study: name, network: answer.architecture });
+  if (done) location.href = `${studyLink(done.study)}&proposal=${done.number}`;
+}
+
+/** A text as one word of a shell. @param {string} text */
+const quote = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);

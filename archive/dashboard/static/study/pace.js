@@ -1,0 +1,40 @@
+// @ts-check
+/** How far a study is: evaluations, elapsed and remaining time, in one line of constant height. */
+
+import { badge, el, isLimited, seconds } from "../parts/page.js";
+
+/** Latest results whose times tell the pace. */
+const LATEST = 20;
+
+/** Whether nothing of a study is left to train: its budget is spent, and nothing waits or runs. @param {any} about */
+export function isFinished(about) {
+  const { complete = 0, pruned = 0, waiting = 0, running = 0 } = about.counts;
+  return isLimited(about) && complete + pruned >= about.budget && !waiting && !running;
+}
+
+/** Seconds between two results, of the latest ones; NaN with fewer than two. @param {import("../parts/points.js").Points} points */
+export function pace(points) {
+  const ended = Array.from(points.column("finished")).filter((time) => time === time).sort((first, second) => first - second).slice(-LATEST - 1);
+  return ended.length > 1 ? (ended[ended.length - 1] - ended[0]) / (ended.length - 1) / 1000 : NaN;
+}
+
+/** @param {import("../parts/points.js").Points} points */
+export function describeProgress(points) {
+  const { about } = points;
+  const { complete = 0, pruned = 0, running = 0, waiting = 0 } = about.counts;
+  const done = complete + pruned;
+  const finished = isFinished(about);
+  const works = running > 0 || waiting > 0;
+  const last = points.column("finished").reduce((/** @type {number} */ latest, /** @type {number} */ time) => (time > latest ? time : latest), -Infinity);
+  const elapsed = ((running ? Date.now() : last) - about.created) / 1000;
+  const left = (about.budget - done) * pace(points);
+  const times = [elapsed > 0 && Number.isFinite(elapsed) && `${seconds(Math.round(elapsed))}${running ? " so far" : ""}`,
+    running > 0 && isLimited(about) && left > 0 && `about ${seconds(Math.round(left))} left`].filter(Boolean);
+  const others = Object.entries(about.counts).filter(([each]) => each !== "complete");
+  const state = finished ? "finished" : running ? "running" : works ? "waiting" : "stopped";
+  return [el(`span.badge.${finished ? "complete" : works ? state : "left"}`, {}, state),
+    el("span", {}, el("b", { id: "done" }, String(done)), isLimited(about) ? ` of ${about.budget} evaluated` : " evaluated"),
+    isLimited(about) && el("progress", { value: Math.min(1, done / (about.budget || 1)), max: 1, "aria-label": "evaluated share of the budget" }),
+    times.length > 0 && el("span.quiet", {}, times.join(", ")),
+    ...others.map(([each, count]) => el("span", {}, badge(each), ` ${count}`))];
+}
