@@ -48,6 +48,7 @@ from archive.trainer.intake.settings import (
     recurrent_states,
     simplify,
 )
+from archive.trainer.intake.weightless import AbsentValuesError
 
 MOST_CONTENT = 2**20
 """Largest constant of an architecture, in characters of its compressed text."""
@@ -322,7 +323,7 @@ def _keeps_layout(node: fx.Node, op: str) -> bool:
 
 def _content(name: str, tensor: torch.Tensor) -> str:
     if tensor.is_meta:
-        raise UsageError(
+        raise AbsentValuesError(
             f"the buffer {name} has values that matter, and none on the device meta: "
             "build the model on the CPU, or with archive.trainer.intake.weightless"
         )

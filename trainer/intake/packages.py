@@ -1,5 +1,7 @@
 """Networks that a package publishes, by name and without memory for their weights.
 
+A model whose code computes with its parameters, or on their device, is built with its weights.
+
     network = import_network("timm", "resnet50")
     network.imported.architecture, network.family, network.input
 
@@ -10,14 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import nn
 
 from archive.architecture.aten.wiring import Input
 from archive.errors import ArchiveError, SettingsError, UnknownNameError, UsageError, first_line
 from archive.trainer.intake.models import ImportedModel, import_model
-from archive.trainer.intake.weightless import without_weights
+from archive.trainer.intake.weightless import AbsentValuesError, without_weights
 
 CLASSES = 1000
 """Classes of ImageNet-1k, on which packages publish their results."""
@@ -40,6 +42,13 @@ class PackagedNetwork:
     imported: ImportedModel
 
 
+class _Model(NamedTuple):
+    """A model with the shape of its input."""
+
+    model: nn.Module
+    shape: Sequence[int]
+
+
 def import_network(package: str, name: str, shape: Sequence[int] | None = None) -> PackagedNetwork:
     """Return a network of a package.
 
@@ -58,7 +67,21 @@ def import_network(package: str, name: str, shape: Sequence[int] | None = None) 
         raise UnknownNameError("package", package, _BUILDERS)
 
     try:
-        model, configured = _BUILDERS[package](name)
+        with without_weights():
+            built = _build(package, name)
+
+        return _import(name, built, shape)
+    except (AbsentValuesError, _BuildError):
+        return _import(name, _build(package, name), shape)
+
+
+class _BuildError(UsageError):
+    """The code of a package has failed."""
+
+
+def _build(package: str, name: str) -> _Model:
+    try:
+        return _BUILDERS[package](name)
     except ArchiveError:
         raise
     except ModuleNotFoundError as error:
@@ -66,25 +89,25 @@ def import_network(package: str, name: str, shape: Sequence[int] | None = None) 
             f"networks of {package} need the package: pip install {error.name}"
         ) from error
     except Exception as error:
-        raise UsageError(
+        raise _BuildError(
             f"{package} cannot build {name}: {type(error).__name__}: {first_line(error, 200)}"
         ) from error
 
-    input_ = Input(tuple(shape or configured))
-    family = type(model).__module__.rpartition(".")[2]
-    return PackagedNetwork(name, family, input_, import_model(model.eval(), [input_]))
+
+def _import(name: str, built: _Model, shape: Sequence[int] | None) -> PackagedNetwork:
+    input_ = Input(tuple(shape or built.shape))
+    family = type(built.model).__module__.rpartition(".")[2]
+    return PackagedNetwork(name, family, input_, import_model(built.model.eval(), [input_]))
 
 
-def _build_timm(name: str) -> tuple[nn.Module, Sequence[int]]:
+def _build_timm(name: str) -> _Model:
     import timm
 
     if not timm.is_model(name):
         raise UnknownNameError("network of timm", name, timm.list_models())
 
-    with without_weights():
-        model: Any = timm.create_model(_find_classifier(name), pretrained=False)
-
-    return model, model.pretrained_cfg["input_size"]
+    model: Any = timm.create_model(_find_classifier(name), pretrained=False)
+    return _Model(model, model.pretrained_cfg["input_size"])
 
 
 def _find_classifier(name: str) -> str:
@@ -106,18 +129,16 @@ def _find_classifier(name: str) -> str:
     return name
 
 
-def _build_torchvision(name: str) -> tuple[nn.Module, Sequence[int]]:
+def _build_torchvision(name: str) -> _Model:
     from torchvision import models
 
     if name not in models.list_models():
         raise UnknownNameError("network of torchvision", name, models.list_models())
 
-    with without_weights():
-        model = models.get_model(name, weights=None, **_SETTINGS.get(name, {}))
-
+    model = models.get_model(name, weights=None, **_SETTINGS.get(name, {}))
     weights = models.get_model_weights(name).DEFAULT
     side = getattr(weights.transforms(), "crop_size", [224])[0]
-    return model, (3, side, side)
+    return _Model(model, (3, side, side))
 
 
 _SETTINGS: Mapping[str, Mapping[str, Any]] = {
@@ -126,8 +147,8 @@ _SETTINGS: Mapping[str, Mapping[str, Any]] = {
 }
 """Arguments of torchvision's models with which their published weights are loaded."""
 
-_BUILDERS: Mapping[str, Callable[[str], tuple[nn.Module, Sequence[int]]]] = {
+_BUILDERS: Mapping[str, Callable[[str], _Model]] = {
     "timm": _build_timm,
     "torchvision": _build_torchvision,
 }
-"""Package to the function that builds one of its networks, and returns the shape of its input."""
+"""Package to the function that builds one of its networks."""

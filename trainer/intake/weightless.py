@@ -16,6 +16,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from archive.errors import UsageError
+
+
+class AbsentValuesError(UsageError):
+    """The outputs of a model depend on values that its code has not computed without weights."""
+
 
 @contextmanager
 def without_weights() -> Iterator[None]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+import torch
 from torch import nn
 
 from archive.architecture.aten.wiring import Input
 from archive.errors import ArchiveError
 from archive.trainer.intake import packages
-from archive.trainer.intake.weightless import without_weights
 
 
 def build(name):
@@ -18,8 +18,23 @@ def build(name):
     if name == "absent":
         raise ModuleNotFoundError("No module named 'tiny'", name="tiny")
 
-    with without_weights():
-        return nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten()), (3, 8, 8)
+    convolution = nn.Conv2d(3, 4, 3)
+    if name == "measured":
+        convolution(torch.zeros(1, 3, 8, 8))
+
+    rest = Masked(convolution.weight.device) if name == "masked" else nn.Flatten()
+    return packages._Model(nn.Sequential(convolution, rest), (3, 8, 8))
+
+
+class Masked(nn.Module):
+    """A mask on the device of a parameter."""
+
+    def __init__(self, device):
+        super().__init__()
+        self.register_buffer("mask", torch.arange(6.0, device=device))
+
+    def forward(self, x):
+        return x * self.mask
 
 
 @pytest.fixture(autouse=True)
@@ -33,6 +48,11 @@ def test_a_network_has_its_family_and_its_input():
     assert network.input == Input((3, 8, 8))
     assert network.imported.params == 112
     assert packages.import_network("tiny", "net", (3, 9, 9)).input == Input((3, 9, 9))
+
+
+@pytest.mark.parametrize("name", ["measured", "masked"])
+def test_a_model_whose_code_needs_its_weights_is_built_with_them(name):
+    assert packages.import_network("tiny", name).imported.params == 112
 
 
 @pytest.mark.parametrize(
