@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib import import_module
 
 import click
@@ -150,6 +151,9 @@ COMMANDS = {
     ),
 }
 
+VARIABLES = ("ARCHIVE_HOME", "ARCHIVE_PLAIN", "NO_COLOR")
+"""Variables that the options before the command's name set."""
+
 READERS = ("query", "study", "proposal", "db", "doctor")
 """Commands that pass no array and no number of numpy to the database."""
 
@@ -187,6 +191,14 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "sho
 """Settings of click for every command."""
 
 
+def _set_variable(name: str, ctx: click.Context, option: click.Parameter, value: bool) -> bool:
+    """Set a variable for a flag, which also holds for an error in the name of a command."""
+    if value:
+        os.environ[name] = "1"
+
+    return value
+
+
 @click.group(cls=LazyGroup, context_settings=CONTEXT, epilog=exit_codes.epilog())
 @click.version_option(__version__, prog_name="archive")
 @click.option(
@@ -214,30 +226,45 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "sho
     show_default="ARCHIVE_DATABASE, else the user's own",
     help="Database on the Neo4j server.",
 )
+@click.option(
+    "--no-colour",
+    "--no-color",
+    is_flag=True,
+    callback=partial(_set_variable, "NO_COLOR"),
+    help="Write without colours, as with NO_COLOR=1.",
+)
+@click.option(
+    "--plain",
+    is_flag=True,
+    callback=partial(_set_variable, "ARCHIVE_PLAIN"),
+    help="Write plain lines for a screen reader, as with ARCHIVE_PLAIN=1: no colours, no drawn "
+    "tables, no animations.",
+)
 @click.pass_context
-def archive(ctx: click.Context, /, **settings: str | None) -> None:
+def archive(ctx: click.Context, /, **settings: str | bool | None) -> None:
     """A graph database of every neural architecture you evaluate, and search agents that learn from
     it.
 
     Start with: archive search --agent nasbot
     """
-    ctx.obj = {name: value for name, value in settings.items() if value is not None}
+    ctx.obj = {name: value for name, value in settings.items() if isinstance(value, str)}
     if "home" in ctx.obj:
-        ctx.with_resource(_set_variable("ARCHIVE_HOME", ctx.obj["home"]))
+        # Data sets and caches are found by it.
+        os.environ["ARCHIVE_HOME"] = ctx.obj["home"]
 
 
 @contextmanager
-def _set_variable(name: str, value: str) -> Iterator[None]:
-    """Set a variable while a command runs; data sets and caches are found by it."""
-    before = os.environ.get(name)
-    os.environ[name] = value
+def _own_variables() -> Iterator[None]:
+    """Let a command set variables, which end with it: a test or a notebook calls several."""
+    before = {name: os.environ.get(name) for name in VARIABLES}
     try:
         yield
     finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -248,7 +275,7 @@ def main(arguments: list[str] | None = None) -> None:
 def _run(arguments: list[str] | None) -> int:
     tolerate_other_encodings()
     hide_optional_packages()
-    with entry.ended_by_signals():
+    with entry.ended_by_signals(), _own_variables():
         return _call(arguments)
 
 
@@ -317,11 +344,11 @@ def _describe_unknown(error: click.NoSuchOption) -> str:
 
 
 def _report_interrupt(error: BaseException) -> int:
-    from archive.cli.render import printable
+    from archive.cli.render import print_message
 
     # The terminal of a SIGHUP is gone, and so may be the reader of the messages.
     with suppress(OSError):
-        click.echo(printable(getattr(error, "message", "") or entry.INTERRUPTED), err=True)
+        print_message(getattr(error, "message", "") or entry.INTERRUPTED)
 
     # The exit code by which shells report a signal, so that a job manager can tell its own SIGTERM
     # from a Ctrl-C.

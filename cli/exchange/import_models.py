@@ -428,7 +428,7 @@ def _store(
         notes=list(imported.notes),
     )
     for note in imported.notes:
-        print_message(f"note: {note}", wrap=True)
+        print_message(f"note: {note}")
 
     if options["as_json"]:
         print_json(document)

@@ -94,9 +94,7 @@ def list_tables(as_json: bool) -> None:
 
     print_table(("table", "tasks", "file", "made of"), rows)
     if any(table.file is None for table in tables):
-        print_message(
-            "make a missing table of an official file by archive table make TABLE FILE", wrap=True
-        )
+        print_message("make a missing table of an official file by archive table make TABLE FILE")
 
 
 @tables.command(short_help="Make a built-in table of an official benchmark file.")

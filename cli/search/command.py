@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from archive.cli.exit_codes import ExitCode
 from archive.cli.names import AGENT, LAUNCHER, PROTOCOL, RECIPE, SPACE, STUDY, STUDY_LIST, TASK
 from archive.cli.parameters import Count, listed, settings_of
-from archive.cli.render import json_option, print_json, print_line
+from archive.cli.render import json_option, print_fields, print_json, print_line
 from archive.cli.study.best import interval, print_pareto
 from archive.cli.trainer.options import limit_options, observe_option, proxies_option
 from archive.errors import UsageError
@@ -341,6 +341,10 @@ PASSING = (
 """Options that no study stores: the command that continues a search repeats them."""
 
 
+OUTCOME_WIDTH = 18
+"""Width of the names in the outcome of a search."""
+
+
 def print_outcome(ctx: click.Context, result: SearchResult, study: Study) -> None:
     """Write the result of a search, and the commands that continue from it.
 
@@ -384,36 +388,35 @@ def _print_best(result: SearchResult, best: IncumbentItem, study: Study) -> None
     held_out = "" if best.held_out is None else f", {best.held_out:.4g} on held-out test data"
     # A column of a user's table may be a latency, which has no held-out data.
     where = f" on validation data{held_out}" if result.objective.startswith("valid_") else ""
-    print_line()
-    print_line(("best architecture", "bold"), f"  {best.architecture}  (proposal {best.proposal})")
+    fields = {"best architecture": f"{best.architecture}  (proposal {best.proposal})"}
     if best.configuration:
-        print_line(f"configuration      {settings_text(best.configuration)}")
+        fields["configuration"] = settings_text(best.configuration)
 
-    print_line(f"{metric:<17}  {best.value:.4g}{where}")
+    fields[metric] = f"{best.value:.4g}{where}"
     for name, value in best.error.items():
-        print_line(f"{name.removeprefix('valid_'):<17}  {value:.4g} {OWN_UNIT}")
+        fields[name.removeprefix("valid_")] = f"{value:.4g} {OWN_UNIT}"
 
     if result.recommended is not None:
-        print_line(f"recommended        {_estimate(result.recommended)}")
+        fields["recommended"] = _estimate(result.recommended)
 
     if result.gain is not None:
-        print_line(f"gain               {_gain(result.gain, result.evaluations, study.direction)}")
+        fields["gain"] = _gain(result.gain, result.evaluations, study.direction)
 
     if result.pruned:
-        print_line(
-            f"rungs              {result.pruned} of {result.evaluations} evaluations were "
-            "pruned early"
-        )
+        fields["rungs"] = f"{result.pruned} of {result.evaluations} evaluations were pruned early"
 
     if result.answered:
         answered = f"{result.answered} of {result.evaluations} evaluations came from the archive"
-        print_line(f"answered           {answered} and were not trained (--retrain does)")
+        fields["answered"] = f"{answered} and were not trained (--retrain does)"
 
-    print_line(f"stored in          {result.server}, study {study.name}")
+    fields["stored in"] = f"{result.server}, study {study.name}"
     if best.weights is not None:
-        print_line(f"weights            {best.weights}")
+        fields["weights"] = best.weights
     elif best.unsaved is not None:
-        print_line(("weights", "yellow"), f"            not saved: {best.unsaved}")
+        fields["weights"] = f"not saved: {best.unsaved}"
+
+    print_line()
+    print_fields(fields, OUTCOME_WIDTH)
 
 
 def _estimate(recommended: RecommendedItem) -> str:

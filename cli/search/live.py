@@ -5,18 +5,24 @@ The view is a live table on a terminal, and one line per event elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
 from contextlib import AbstractContextManager, nullcontext
-from functools import cached_property
 from types import TracebackType
-from typing import Literal, TextIO
+from typing import TextIO
 
-from rich.console import Group
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
-from archive.cli.render import animation, console, print_line, print_message, text
+from archive.cli.render import animation, console, print_line, print_message
+from archive.cli.search.screen import (
+    ScreenContents,
+    error_text,
+    is_repeated,
+    number_text,
+    screen_lines,
+    settings_in_parentheses,
+)
+from archive.searches.call import count_evaluated
 from archive.searches.events import (
     NothingToDo,
     Notice,
@@ -27,28 +33,11 @@ from archive.searches.events import (
     StudyOpened,
     WarmSource,
 )
-from archive.store.metric_names import own_unit_metric
+from archive.searches.pace import pace
 from archive.store.records import State, Study
 from archive.store.snapshots import ProposalView, Snapshot
 from archive.store.studies.studies import UNBOUNDED
-from archive.values import MOST_SETTINGS, counted, short_settings
-
-ROWS = 14
-"""Number of the latest proposals in the table: a terminal of 24 lines holds them with head and
-foot."""
-
-WIDE = 160
-NARROW_SETTINGS = 3
-WIDTH_OF_CUT = 40
-"""Settings of long configurations, and their width, in a terminal of less than `WIDE` columns."""
-
-COLOURS = {
-    State.WAITING: "dim",
-    State.RUNNING: "cyan",
-    State.COMPLETE: "green",
-    State.PRUNED: "yellow",
-    State.FAILED: "red",
-}
+from archive.values import counted
 
 
 class LiveView:
@@ -60,6 +49,7 @@ class LiveView:
         server: Place of the archive, for the head line.
         epochs: Maximum number of epochs of a training; None where it is unknown.
         warm: Number of observations from other studies.
+        since: Time from which the pace counts, in milliseconds since 1970; None means now.
         stream: Stream to show it on; None means stderr.
     """
 
@@ -71,6 +61,7 @@ class LiveView:
         epochs: int | None,
         warm: int,
         *,
+        since: int | None = None,
         stream: TextIO | None = None,
     ) -> None:
         self.study = study
@@ -78,9 +69,14 @@ class LiveView:
         self.server = server
         self.epochs = epochs
         self.warm = warm
+        self.since = _now() if since is None else since
+        self._snapshot: Snapshot | None = None
         self._print = print_message if stream is None else print_line
         terminal = console(stream)
-        self._live = Live(console=terminal, refresh_per_second=4) if terminal.is_terminal else None
+        self._live: Live | None = None
+        if terminal.is_terminal:
+            self._live = Live(console=terminal, refresh_per_second=4, get_renderable=self._draw)
+
         self._animation: AbstractContextManager[None] = nullcontext()
         if self._live is not None:
             self._animation = animation(self._live, terminal)
@@ -95,7 +91,7 @@ class LiveView:
         """Start the live table, or print a line on the search."""
         self._animation.__enter__()
         if self._live is None:
-            self._print(f"{self.study.name}:{self._about()}")
+            self._print(f"{self.study.name}: {self._about()}, {self.server}")
 
         return self
 
@@ -108,10 +104,6 @@ class LiveView:
         """End the live table; its last state stays on the terminal."""
         self._animation.__exit__(kind, error, trace)
 
-    @cached_property
-    def _own_unit(self) -> str | None:
-        return own_unit_metric(self.study)
-
     def update(self, snapshot: Snapshot, waits_for: str | None = None) -> None:
         """Show the study as of a snapshot.
 
@@ -119,135 +111,39 @@ class LiveView:
             snapshot: The snapshot.
             waits_for: What the study waits for, where nothing runs (`archive.searches.waiting`).
         """
-        if self._live:
-            foot = [text((waits_for, "yellow"))] if waits_for else []
-            self._live.update(
-                Group(self._head(snapshot), self._table(snapshot), self._foot(snapshot), *foot)
-            )
-            return
-
-        self._print_events(snapshot)
-        if waits_for and waits_for != self._waits_for:
-            self._print(waits_for)
+        self._snapshot = snapshot
+        if self._live is None:
+            self._print_events(snapshot)
+            if waits_for and waits_for != self._waits_for:
+                self._print(waits_for)
 
         self._waits_for = waits_for
 
-    def _head(self, snapshot: Snapshot) -> Text:
-        counts = snapshot.counts
-        warm = f" · {counted(self.warm, 'observation')} from other studies" if self.warm else ""
-        failed = f" · {counts[State.FAILED]} failed" if counts[State.FAILED] else ""
-        pruned = f" · {counts[State.PRUNED]} of them pruned" if counts[State.PRUNED] else ""
-        evaluated = counts[State.COMPLETE] + counts[State.PRUNED]
-        budget = snapshot.study.budget
-        limited = budget < UNBOUNDED
-        progress = (
-            f"{evaluated} of {counted(budget, 'evaluation')}"
-            if limited
-            else counted(evaluated, "evaluation")
+    def _draw(self) -> Text:
+        """Return the lines of the terminal, as `Live` asks for them."""
+        if self._live is None or self._snapshot is None:
+            return Text()
+
+        size = self._live.console.size
+        lines = screen_lines(self._contents(self._snapshot), size.width, size.height)
+        return Text("\n", no_wrap=True, overflow="crop").join(lines)
+
+    def _contents(self, snapshot: Snapshot) -> ScreenContents:
+        now = _now()
+        return ScreenContents(
+            snapshot,
+            self._about(),
+            self.server,
+            self.epochs,
+            self.warm,
+            max(now - self.since, 0) / 1000,
+            pace(snapshot, since=self.since, now=now),
+            (self._waits_for,) if self._waits_for else (),
         )
-        shown = text(f"{progress}{pruned}{failed}{warm}")
-        return Text("\n").join([text((self.study.name, "bold"), " ", self._about()), shown])
 
     def _about(self) -> str:
         study = self.study
-        return (
-            f" {self.agent} on {study.task} ({study.protocol}), space {study.space}, {self.server}"
-        )
-
-    def _table(self, snapshot: Snapshot) -> Table:
-        table = Table(show_edge=False, pad_edge=False, header_style="bold")
-        views = snapshot.proposals[-ROWS:]
-        named = any(view.configuration for view in views)
-        cuts = self._cuts(views)
-        figures = self._figures(cuts=cuts)
-        left = ["#", "state", "architecture", *(["configuration"] if named else [])]
-        for column in (*left, *figures):
-            is_text = column in ("state", "architecture", "configuration")
-            justify: Literal["left", "right"] = "left" if is_text else "right"
-            # A row of a long configuration would take several lines of the terminal.
-            width = WIDTH_OF_CUT if cuts and column == "configuration" else None
-            table.add_column(text(column), justify=justify, no_wrap=cuts, max_width=width)
-
-        configurations = self._short_configurations(views) if named else []
-        for index, view in enumerate(views):
-            row = self._row(view, figures, configurations[index] if named else None)
-            table.add_row(*row, style="bold" if view == snapshot.incumbent else None)
-
-        return table
-
-    def _figures(self, *, cuts: bool) -> list[str]:
-        """Return the columns of numbers; next to long configurations only results."""
-        own_unit = [] if self._own_unit is None else [self._own_unit]
-        if cuts:
-            return ["epoch", self._metric, *own_unit, "seconds"]
-
-        return ["acquisition", "epoch", self._metric, "value", *own_unit, "seconds"]
-
-    def _short_configurations(self, views: Sequence[ProposalView]) -> list[str]:
-        """Return the configurations of rows; long ones are cut to what a terminal holds."""
-        settings = [view.configuration for view in views]
-        return short_settings(settings, NARROW_SETTINGS if self._cuts(views) else MOST_SETTINGS)
-
-    def _cuts(self, views: Sequence[ProposalView]) -> bool:
-        """Return whether rows have long configurations, and the terminal is narrow."""
-        narrow = self._live is not None and self._live.console.width < WIDE
-        return narrow and any(len(view.configuration) > MOST_SETTINGS for view in views)
-
-    def _row(
-        self, view: ProposalView, figures: Sequence[str], configuration: str | None
-    ) -> list[Text]:
-        state = text(
-            ("cancelled", "dim") if view.cancelled else (view.state.lower(), COLOURS[view.state])
-        )
-        cells = [text(str(view.number)), state, text(view.architecture_key[:8])]
-        if configuration is not None:
-            cells.append(text(configuration))
-
-        if view.state is State.FAILED or _is_repeated(view):
-            return [*cells, text((view.reason or "", "dim" if view.cancelled else "red"))]
-
-        # An objective of this name comes before the column of the table.
-        numbers = {
-            "acquisition": _number(view.acquisition),
-            "value": _number(view.value),
-            self._metric: _number(view.latest.get(self._metric)),
-            "epoch": self._epochs(view),
-            "seconds": _number(view.seconds, ".1f"),
-        }
-        if self._own_unit is not None:
-            numbers[self._own_unit] = _number(view.metrics.get(self._own_unit))
-
-        return [*cells, *[text(numbers[figure]) for figure in figures]]
-
-    def _epochs(self, view: ProposalView) -> str:
-        if not view.epochs:
-            return "–"
-
-        return str(view.epochs) if self.epochs is None else f"{view.epochs}/{self.epochs}"
-
-    def _foot(self, snapshot: Snapshot) -> Text:
-        best = snapshot.incumbent
-        if best is None:
-            waiting = (
-                "no result meets the constraints yet"
-                if self.study.constraints
-                else "no evaluation yet"
-            )
-            return text((waiting, "dim"))
-
-        return text(
-            f"best: #{best.number} {best.architecture_key[:8]}, {self.study.objective} "
-            f"{_number(best.value)}{self._error(best)}{_settings(best)}"
-        )
-
-    @property
-    def _metric(self) -> str:
-        return self.study.objective
-
-    def _error(self, view: ProposalView) -> str:
-        """Return the objective in the target's own unit; empty where it has none."""
-        value = None if self._own_unit is None else view.metrics.get(self._own_unit)
-        return "" if value is None else f", {self._own_unit} {_number(value)}"
+        return f"{self.agent} on {study.task} ({study.protocol}), space {study.space}"
 
     def _print_events(self, snapshot: Snapshot) -> None:
         for view in snapshot.news:
@@ -282,7 +178,7 @@ class LiveView:
         return f"; the last one was lost: {view.reason}" if view.state is State.RUNNING else ""
 
     def _event(self, view: ProposalView, snapshot: Snapshot) -> str:
-        name = f"#{view.number} {view.architecture_key[:8]}{_settings(view)}"
+        name = f"#{view.number} {view.architecture_key[:8]}{settings_in_parentheses(view)}"
         if view.state is State.FAILED:
             return (
                 f"{name} {view.reason}"
@@ -292,29 +188,26 @@ class LiveView:
 
         if view.state in (State.COMPLETE, State.PRUNED):
             best = snapshot.incumbent.value if snapshot.incumbent else None
-            result = f"{self._metric} {_number(view.value)}{self._error(view)}{_cost(view)}"
-            return f"{name} {view.state.lower()}: {result}; best {_number(best)}"
+            result = f"{self.study.objective} {number_text(view.value)}{error_text(snapshot, view)}{_cost(view)}"
+            shown = f"{name} {view.state.lower()}: {result}; best {number_text(best)}"
+            return f"{shown}{_progress(snapshot)}"
 
-        if _is_repeated(view):
+        if is_repeated(view):
             awaited = f"attempt {view.attempts + 1}" if view.attempts else "another trial"
             return f"{name} waits for {awaited}: {view.reason}"
 
         attempt = f", attempt {view.attempts + 1}" if view.attempts else ""
         acquisition = ""
         if view.acquisition is not None:
-            acquisition = f", acquisition {_number(view.acquisition)}"
+            acquisition = f", acquisition {number_text(view.acquisition)}"
 
         return f"{name} {view.state.lower()}{attempt}{acquisition}"
 
 
-def _is_repeated(view: ProposalView) -> bool:
-    """Return whether a proposal waits after a lost attempt, or a trial that did not begin."""
-    return view.state is State.WAITING and view.reason is not None
-
-
-def _settings(view: ProposalView) -> str:
-    """Return the configuration of a proposal in parentheses; empty without named values."""
-    return f" ({short_settings([view.configuration])[0]})" if view.configuration else ""
+def _progress(snapshot: Snapshot) -> str:
+    """Return how much of the budget is spent; empty without a budget."""
+    budget = snapshot.study.budget
+    return f"; {count_evaluated(snapshot.counts)} of {budget}" if budget < UNBOUNDED else ""
 
 
 def _cost(view: ProposalView) -> str:
@@ -325,8 +218,9 @@ def _cost(view: ProposalView) -> str:
     return f" after {costs}" if costs else ""
 
 
-def _number(value: float | None, form: str = ".4g") -> str:
-    return "–" if value is None else format(value, form)
+def _now() -> int:
+    """Return the time in milliseconds since 1970."""
+    return round(time.time() * 1000)
 
 
 class SearchView:

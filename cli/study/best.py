@@ -241,9 +241,7 @@ def interval(estimate: EstimateItem | ObjectiveEstimate) -> str:
 
 def _report_unknown(error: ArchiveError) -> None:
     """Write why no estimates of noise-free values are shown."""
-    print_message(
-        f"the results have noise, and are shown as measured, without estimates: {error}", wrap=True
-    )
+    print_message(f"the results have noise, and are shown as measured, without estimates: {error}")
 
 
 def _by_value(archive: Archive, snapshot: Snapshot, count: int) -> list[BestItem]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from archive.cli.names import STUDY
 from archive.cli.render import (
     json_option,
     open_archive,
+    paged,
     print_fields,
     print_json,
     print_line,
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from archive.api import Archive
     from archive.rungs import Rungs
     from archive.store.records import Study
-    from archive.store.snapshots import ProposalView
+    from archive.store.snapshots import ProposalView, Snapshot
     from archive.store.studies.deletion import Deletion
 
 SHOWN = 20
@@ -191,7 +193,7 @@ def _print_studies(studies: Sequence[StudyItem]) -> None:
 def show(ctx: click.Context, name: str, every: bool, as_json: bool) -> None:
     """Show a study: settings, source studies, proposals, incumbent.
 
-    The JSON has all proposals.
+    The JSON has all proposals. On a terminal, --all opens a pager where they are more than a page.
 
     With source studies of other tasks, the column coupling has the correlation of the task with
     each of them, in [-1, 1], as the agent estimated it for the proposal. It is empty before the
@@ -220,24 +222,35 @@ def show(ctx: click.Context, name: str, every: bool, as_json: bool) -> None:
         print_json(document)
         return
 
+    with paged() if every else nullcontext():
+        _print_study(document, snapshot, whole=every)
+
+
+def _print_study(document: StudyDocument, snapshot: Snapshot, *, whole: bool) -> None:
+    """Write a study as fields and tables; all of its proposals if `whole`."""
+    stored = snapshot.study
+    best = snapshot.incumbent
     rungs = rungs_of(stored)
-    print_fields(_fields(document, stored, rungs), NAME_WIDTH)
+    fields = _fields(document, stored, rungs)
     if best is not None:
-        incumbent = f" {best.architecture_key} (#{best.number}), value {best.value:.4g}"
-        print_line((f"{'incumbent':<{NAME_WIDTH}}", "bold"), incumbent, wrap=True)
+        fields["incumbent"] = f"{best.architecture_key} (#{best.number}), value {best.value:.4g}"
         if best.configuration:
-            print_fields({"configuration": settings_text(best.configuration)}, NAME_WIDTH)
-    elif (line := unmet(snapshot)) is not None:
+            fields["configuration"] = settings_text(best.configuration)
+
+    print_fields(fields, NAME_WIDTH)
+    if best is None and (line := unmet(snapshot)) is not None:
         print_line(line, wrap=True)
 
+    versions = document.recipe_versions
     if len(versions) > 1:
-        print_message((_several_versions(versions), "yellow"), wrap=True)
+        print_message((_several_versions(versions), "yellow"))
 
     if document.pareto is not None:
         from archive.cli.study.best import print_pareto
 
         print_pareto(document.pareto)
 
+    sources = document.sources
     if sources:
         rows = []
         for source in sources:
@@ -246,8 +259,8 @@ def show(ctx: click.Context, name: str, every: bool, as_json: bool) -> None:
         print_table(SOURCES, rows, title="warm-started from")
 
     proposals = document.proposals
-    listed = proposals if every else _best_and_latest(proposals, best)
-    _print_proposals(listed, sources, rungs, own_unit_metric(stored), whole=every)
+    listed = proposals if whole else _best_and_latest(proposals, best)
+    _print_proposals(listed, sources, rungs, own_unit_metric(stored), whole=whole)
     if left_out := len(proposals) - len(listed):
         print_message(f"left out: {counted(left_out, 'earlier proposal')}; --all shows all")
 

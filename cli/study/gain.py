@@ -50,7 +50,7 @@ def gain(ctx: click.Context, name: str, as_json: bool) -> None:
 def _print(report: ProspectReport) -> None:
     searching = report.searching
     if searching is None or report.recommended is None:
-        print_message(f"searching on: {report.reason}", wrap=True)
+        print_message(f"searching on: {report.reason}")
     else:
         print_line(
             ("searching on", "bold"),

@@ -85,8 +85,7 @@ def _print(report: ImportanceReport, count: int) -> None:
             (
                 "the forest predicts no unseen result: the shares of the variance mean nothing yet",
                 "yellow",
-            ),
-            wrap=True,
+            )
         )
 
 

@@ -75,4 +75,6 @@ def _view(archive: Archive, study: Study) -> LiveView:
     agent = study.config.get("agent")
     epochs = protocol.get("epochs") if isinstance(protocol, dict) else None
     name = agent if isinstance(agent, str) else "agents"
-    return LiveView(study, name, place(archive), epochs, max(0, warm), stream=sys.stdout)
+    return LiveView(
+        study, name, place(archive), epochs, max(0, warm), since=study.created, stream=sys.stdout
+    )

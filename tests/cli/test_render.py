@@ -3,16 +3,24 @@ sequences."""
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
+from rich.text import Text
 
 from archive.cli import names, render
-from archive.cli.render import GAP, column_widths, print_fields, print_table
+from archive.cli.main import archive as root
+from archive.cli.main import main
+from archive.cli.render import print_fields, print_table
+from archive.cli.render.layout import GAP, column_widths, fold_words
+from archive.cli.search.command import archive_command
 from archive.cli.study import log
 from archive.queue.event_log import Entry
+from tests.support.commands import Screen
 
 
 @pytest.mark.parametrize(
@@ -191,3 +199,46 @@ def test_a_file_is_named_by_any_study():
     first, second = (names.as_file("ü" * 300 + end) for end in "ab")
     assert first != second
     assert all(len(one.encode()) <= names.MOST_BYTES for one in (first, second))
+
+
+def test_plain_lines_have_no_colours_and_no_tables(capsys, monkeypatch):
+    monkeypatch.setenv(render.PLAIN, "1")
+    print_table(("number", "reason"), [(1, "words " * 60), (2, None)], styles={"1": "red"})
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "number 1" and lines[1].startswith("reason words words")
+    assert lines[2:] == ["", "number 2", "reason –"]
+
+
+@pytest.mark.parametrize(("rows", "paged"), [(3, False), (300, True)])
+def test_a_pager_shows_what_is_higher_than_the_terminal(monkeypatch, rows, paged):
+    pages = []
+    screen = Screen()
+    monkeypatch.setattr("sys.stdout", screen)
+    monkeypatch.setattr(render.click, "echo_via_pager", pages.append)
+    with render.paged():
+        print_table(("number",), [(number,) for number in range(rows)])
+
+    shown = pages[0] if paged else screen.getvalue()
+    assert len(pages) == paged and shown.splitlines()[-1].strip() == str(rows - 1)
+
+
+@given(st.text("ab \n", max_size=60), st.integers(1, 20))
+def test_lines_break_between_words_alone(content, width):
+    lines = [line.plain for line in fold_words(Text(content), width)]
+    assert " ".join(lines).split() == content.split()
+    assert all(len(line) <= width or len(line.split()) == 1 for line in lines)
+
+
+def test_options_for_plain_output_hold_for_the_command_and_its_errors(monkeypatch):
+    monkeypatch.setattr("sys.stderr", Screen())
+    monkeypatch.setenv(render.PLAIN, "")
+    for option, variable in (("--plain", render.PLAIN), ("--no-color", "NO_COLOR")):
+        with pytest.raises(SystemExit):
+            main([option, "serch"])
+
+        assert not os.environ.get(variable)
+
+    # The command that continues a search repeats the options before its name.
+    context = root.make_context("archive", ["--plain", "search"])
+    assert archive_command(context) == "archive --plain"
+    assert "\x1b[31m" not in sys.stderr.getvalue() and "unknown command" in sys.stderr.getvalue()

@@ -10,6 +10,7 @@ import pytest
 
 from archive.cli import render
 from archive.cli.search.live import LiveView
+from archive.cli.search.screen import ScreenContents, screen_lines
 from archive.searches.interruption import Interruption
 from archive.store.records import State, Study
 from archive.store.snapshots import ProposalView, Snapshot
@@ -71,7 +72,7 @@ def test_messages_during_a_live_table_stand_above_it(monkeypatch, width):
 
 
 def test_a_regression_shows_its_error_in_the_own_unit(capsys):
-    study = Study("mine", "diabetes", "diabetes/1", "mlp", "valid_mse", direction="minimise")
+    study = Study("mine", "diabetes", "diabetes/1", "mlp", "valid_mse", "minimise", budget=3)
     metrics = {"valid_mse": 0.5, "valid_rmse": 55.25}
     done = ProposalView(
         "mine#00000",
@@ -89,19 +90,14 @@ def test_a_regression_shows_its_error_in_the_own_unit(capsys):
     with LiveView(study, "random", "here", None, 0) as view:
         view._begun = True
         view.update(snapshot)
-        table = view._table(snapshot)
-        foot = view._foot(snapshot).plain
 
     line = capsys.readouterr().err.splitlines()[-1]
-    assert "p7=7 … 32 more) complete: valid_mse 0.5, valid_rmse 55.25; best 0.5" in line
-    assert [str(column.header) for column in table.columns][-4:] == [
-        "valid_mse",
-        "value",
-        "valid_rmse",
-        "seconds",
-    ]
-    assert [str(column._cells[0]) for column in table.columns][-2] == "55.25"
-    assert "valid_mse 0.5, valid_rmse 55.25 (p0=0" in foot
+    assert "p7=7 … 32 more) complete: valid_mse 0.5, valid_rmse 55.25; best 0.5; 1 of 3" in line
+    lines = [line.plain for line in screen_lines(ScreenContents(snapshot, "about"), 160, 24)]
+    assert "valid_mse 0.5, valid_rmse 55.25 (p0=0" in lines[1]
+    heading = next(line for line in lines if line.startswith("#"))
+    assert heading.split("┃")[-3:] == [" valid_mse ", " valid_rmse ", " seconds"]
+    assert lines[-1].split("│")[-2].strip() == "55.25"
 
 
 def test_a_long_configuration_takes_one_line_of_a_narrow_terminal(monkeypatch):

@@ -8,8 +8,10 @@ and no other module of the command line prints.
 
 from __future__ import annotations
 
+import io
 import json
 import math
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,21 +19,30 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
-from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from archive.cli.parameters import settings_of
+from archive.cli.render.layout import (
+    column_widths,
+    fold_words,
+    longest_word,
+    table_lines,
+    whole_width,
+)
 from archive.values import finite_or_null, mapped
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
-    from rich.console import JustifyMethod
     from rich.live import Live
     from rich.progress import Progress
 
     from archive.api import Archive
+
+PLAIN = "ARCHIVE_PLAIN"
+"""Variable that asks for plain lines, as the option `--plain` does."""
+UNBROKEN = 100_000
+"""Width of plain lines: they are read aloud, or folded by the terminal."""
 
 SCHEMA_VERSION = 1
 """Version of the JSON output: it rises when a key changes its meaning or goes; a new key leaves it
@@ -46,16 +57,6 @@ _UNPRINTABLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 _NAMED = {"\n": r"\n", "\t": r"\t", "\r": r"\r"}
-
-GAP = 3
-"""Cells between two columns."""
-LONG_WORD = 8
-"""Length of a word up to which it is never folded; words of the first column, which names the rows,
-never are."""
-_COPIED = re.compile(r"[a-z][a-z0-9+.-]*://|~?/|\.{1,2}/|[0-9a-f]{32}$", re.IGNORECASE)
-"""Beginning of an address or a path, or a whole key, which is copied and never folded."""
-_SETTING = re.compile(r"[^\s=]+=[^\s=]")
-"""Beginning of a name with its value, which is never folded."""
 
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Write JSON to stdout instead of text."
@@ -76,9 +77,58 @@ def console(file: TextIO | None = None) -> Console:
     print everything else.
     """
     file = sys.stderr if file is None else file
+    plain = is_plain()
     # A pipe has no width: its lines are not folded at the width of some terminal.
-    wide = None if file.isatty() else 240
-    return _Console(file=file, highlight=False, markup=False, emoji=False, width=wide)
+    wide = UNBROKEN if plain else None if file.isatty() else 240
+    return _Console(
+        file=file,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        width=wide,
+        force_terminal=False if plain else None,
+    )
+
+
+def is_plain() -> bool:
+    """Return whether output is plain lines: no colours, no drawn tables, no animations.
+
+    Screen readers need them, and terminals that move no cursor.
+    """
+    dumb = os.environ.get("TERM") == "dumb" and sys.stdout.isatty()
+    return dumb or bool(os.environ.get(PLAIN))
+
+
+@contextmanager
+def paged() -> Iterator[None]:
+    """Show what the block writes to stdout in a pager, where it is higher than the terminal.
+
+    The pager is `PAGER`, or less. Without a terminal, and in plain lines, nothing changes.
+    """
+    terminal = sys.stdout
+    if is_plain() or not terminal.isatty():
+        yield
+        return
+
+    pages = _Pages()
+    sys.stdout = pages
+    try:
+        yield
+    finally:
+        sys.stdout = terminal
+
+    content = pages.getvalue()
+    if content.count("\n") < console(terminal).height:
+        terminal.write(content)
+    else:
+        click.echo_via_pager(content)
+
+
+class _Pages(io.StringIO):
+    """Text for a terminal that a pager shows later."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 _animations: list[Console] = []
@@ -151,21 +201,20 @@ def print_line(*parts: Part, wrap: bool = False) -> None:
 
     Args:
         parts: Texts, each alone or with its style.
-        wrap: Whether a long line is folded between words on a terminal; commands to copy are not
-            folded.
+        wrap: Whether a long line is folded between words on a terminal, with an address that is
+            longer than a line on a line of its own; commands to copy are not folded.
     """
     _print(console(sys.stdout), parts, wrap)
 
 
-def print_message(*parts: Part, wrap: bool = False, lines: bool = False) -> None:
-    """Write to stderr, the stream of everything but results.
+def print_message(*parts: Part, lines: bool = False) -> None:
+    """Write to stderr, the stream of everything but results; folded between words on a terminal.
 
     Args:
         parts: Texts, each alone or with its style.
-        wrap: Whether a long line is folded between words on a terminal.
         lines: Whether line breaks stay; otherwise the message is one line.
     """
-    _print(console(), parts, wrap, lines)
+    _print(console(), parts, True, lines)
 
 
 def print_block(content: str) -> None:
@@ -245,9 +294,10 @@ def print_table(
     for column in zip(*rows, strict=True):
         numeric.append(all(isinstance(value, int | float | None) for value in column))
 
-    table = _fit_table(to, headings, cells, numeric or [False] * len(headings))
-    if table is not None:
-        to.print(table)
+    lines = None if is_plain() else _fit_lines(to, headings, cells, numeric)
+    if lines is not None:
+        # One text is written many times faster than a text for each line.
+        to.print(Text("\n").join(lines), soft_wrap=True)
         return
 
     for index, row in enumerate(cells):
@@ -257,10 +307,10 @@ def print_table(
         _print_record(to, headings, row)
 
 
-def _fit_table(
+def _fit_lines(
     to: Console, headings: Sequence[Text], cells: Sequence[Sequence[Text]], numeric: Sequence[bool]
-) -> Table | None:
-    """Return a table; None where the terminal is too narrow, or records are shorter."""
+) -> list[Text] | None:
+    """Return the lines of a table; None where the terminal is too narrow, or records are shorter."""
     texts = []
     for column in zip(headings, *cells, strict=True):
         texts.append([cell.plain for cell in column])
@@ -269,30 +319,10 @@ def _fit_table(
     if widths is None:
         return None
 
-    table = _table(headings, cells, widths, numeric)
+    lines = list(table_lines(headings, cells, widths, numeric or [False] * len(headings)))
     folded = sum(widths) < sum(map(whole_width, texts))
     # Records take a line for each field and one between them; the shorter form is chosen.
-    if folded and len(to.render_lines(table)) > len(cells) * (len(headings) + 1):
-        return None
-
-    return table
-
-
-def _table(
-    headings: Sequence[Text],
-    rows: Iterable[Sequence[Text]],
-    widths: Sequence[int],
-    numeric: Sequence[bool],
-) -> Table:
-    table = Table(header_style="bold", show_edge=False, pad_edge=False)
-    for heading, width, is_number in zip(headings, widths, numeric, strict=True):
-        side: JustifyMethod = "right" if is_number else "left"
-        table.add_column(heading, justify=side, overflow="fold", width=width)
-
-    for row in rows:
-        table.add_row(*row)
-
-    return table
+    return None if folded and len(lines) > len(cells) * (len(headings) + 1) else lines
 
 
 def _print_record(
@@ -300,22 +330,23 @@ def _print_record(
 ) -> None:
     """Write one line per value; further lines of a long one begin below its first line.
 
-    A value with a word that is longer than the room beside the names, such as a path, is a line of
-    its own, to be copied as a whole.
+    A value with a word that is longer than the room beside the names, such as a path, begins on a
+    line of its own, and the word is a line, to be copied as a whole.
     """
     width = max([width, *(name.cell_len for name in names)])
-    room = to.width - width - 1
     for name, value in zip(names, values, strict=True):
-        if longest_word(value.plain) > room:
-            to.print(Text(name.plain, style="bold"))
-            to.print(value, soft_wrap=True)
-            continue
+        heading = Text(name.plain, style="bold")
+        indent = width + 1
+        if longest_word(value.plain) > to.width - indent:
+            lines = [heading, *fold_words(value, to.width)]
+            indent = 0
+        else:
+            first, *others = fold_words(value, to.width - indent)
+            heading.pad_right(indent - name.cell_len)
+            lines = [heading + first, *others]
 
-        record = Table.grid(padding=(0, 1))
-        record.add_column(style="bold", no_wrap=True, min_width=width)
-        record.add_column(overflow="fold")
-        record.add_row(name, value)
-        to.print(record)
+        for number, line in enumerate(lines):
+            to.print(Text(" " * indent) + line if number else line, soft_wrap=True)
 
 
 def print_fields(fields: Mapping[str, Any], width: int) -> None:
@@ -390,65 +421,6 @@ def _print(to: Console, parts: Sequence[Part], wrap: bool, lines: bool = False) 
         to = _animations[-1]
 
     content = text(*parts, lines=lines)
-    # A word that no line holds, such as a path, would be cut.
-    folded = wrap and to.is_terminal and longest_word(content.plain) <= to.width
-    to.print(content, soft_wrap=not folded)
-
-
-def column_widths(columns: Sequence[Sequence[str]], width: int) -> list[int] | None:
-    """Return the width of each column in cells; None if the table is too wide.
-
-    Every column gets the width of its longest word; keys, addresses and paths count. The rest is
-    shared equally, but no column gets more than it lacks: the columns of the longest texts are
-    folded first.
-
-    Args:
-        columns: Texts of each column, the heading first.
-        width: Width of the terminal.
-    """
-    room = width - GAP * (len(columns) - 1)
-    whole = [whole_width(column) for column in columns]
-    if sum(whole) <= room:
-        return whole
-
-    least = []
-    for index, column in enumerate(columns):
-        least.append(min(_least(column, index == 0), whole[index]))
-
-    spare = room - sum(least)
-    if spare < 0:
-        return None
-
-    widths = list(least)
-    by_lack = sorted(range(len(columns)), key=lambda index: whole[index] - least[index])
-    for count, index in enumerate(by_lack):
-        added = min(whole[index] - least[index], spare // (len(columns) - count))
-        widths[index] += added
-        spare -= added
-
-    return widths
-
-
-def whole_width(column: Sequence[str]) -> int:
-    """Return the width at which no text of a column is folded."""
-    return max(cell_len(line) for line in "\n".join(column).split("\n"))
-
-
-def longest_word(text: str) -> int:
-    """Return the width of the longest word of a text."""
-    return max(map(cell_len, text.split()), default=0)
-
-
-def _least(column: Sequence[str], named: bool) -> int:
-    """Return the width of a column's longest word that must not be folded."""
-    widths = [1]
-    for text in column:
-        for word in text.split():
-            width = cell_len(word)
-            may_fold = not (named or _COPIED.match(word) or _SETTING.match(word))
-            if may_fold:
-                width = min(width, LONG_WORD)
-
-            widths.append(width)
-
-    return max(widths)
+    folded = fold_words(content, to.width) if wrap and to.is_terminal else [content]
+    for line in folded:
+        to.print(line, soft_wrap=True)
