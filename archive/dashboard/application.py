@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("archive.dashboard")
 
 VIEWS = {
-    "/": ("studies", "Studies"),
+    "/": ("home", "Home"),
     "/study": ("study", "Study"),
     "/network": ("network", "Network"),
     "/compare": ("compare", "Compare"),

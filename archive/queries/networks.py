@@ -46,6 +46,12 @@ MATCH (a:Architecture) WHERE a.key STARTS WITH $prefix
 RETURN a.key AS key, a.space AS space, a.layers AS layers ORDER BY key LIMIT 20
 """
 
+NETWORKS_BY_MODEL = """
+MATCH (a:Architecture)<-[:OF]-(e:Evaluation) WHERE e.model STARTS WITH $prefix
+WITH a, min(e.model) AS model
+RETURN a.key AS key, a.space AS space, a.layers AS layers, model ORDER BY model LIMIT 20
+"""
+
 SIZES_OF_SPACES = """
 MATCH (a:Architecture)
 RETURN a.space AS space, count(a) AS networks

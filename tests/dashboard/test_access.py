@@ -22,9 +22,7 @@ def test_nothing_is_told_without_the_token(served, path):
     client = served(token=None)
     assert client.get(path).status_code == 401
     page = client.get(path, headers=HTML)
-    assert (
-        page.status_code == 401 and 'type="password"' in page.text and "studies.js" not in page.text
-    )
+    assert page.status_code == 401 and 'type="password"' in page.text and "home.js" not in page.text
     for header in ("Bearer", "Bearer wrong", f"Basic {TOKEN}"):
         assert client.get(path, headers={"authorization": header}).status_code == 401
 

@@ -34,8 +34,8 @@ def test_the_token_is_asked_for_and_leads_to_what_was_wanted(visit, archive):
     page.keyboard.press("?")
     page.locator("dialog").get_by_text("light or dark").wait_for()
     page.keyboard.press("Escape")
-    page.keyboard.press("s")
-    page.get_by_role("link", name=EVIL).wait_for()
+    page.keyboard.press("h")
+    page.locator("table").get_by_role("link", name=EVIL).wait_for()
     page.locator("tbody tr").first.focus()
     page.keyboard.press("Enter")
     page.get_by_role("heading", name=EVIL).wait_for()
@@ -134,9 +134,25 @@ def test_all_columns_of_the_evaluations_of_a_network_are_in_sight(visit, archive
     assert table.evaluate("element => element.scrollWidth <= element.clientWidth")
 
 
-def test_the_list_of_studies_counts_one_study(visit, archive):
-    evaluate(archive, [0.25])
-    visit("/").get_by_text("1 study, 1 evaluation", exact=True).wait_for()
+def test_the_home_page_begins_with_what_is_best_and_searches_everything(visit, archive):
+    page = visit("/")
+    page.get_by_text("archive search --agent nasbot").wait_for()
+    evaluate(archive, [0.25, 0.5], name="first")
+    page.locator(".winner", has_text="0.5").get_by_role("link", name="first").wait_for()
+    page.get_by_text("1 study, 2 evaluations", exact=True).wait_for()
+    assert not page.get_by_text("archive search --agent nasbot").is_visible()
+    page.get_by_text("2 networks of nasbench201").wait_for()
+    page.keyboard.press("Control+k")
+    page.get_by_label("Search the archive").wait_for()
+    page.keyboard.type("fir")
+    page.get_by_role("option", name="study first").wait_for()
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="first").wait_for()
+    key = cells(1)[0].key
+    page.keyboard.press("/")
+    page.get_by_label("Search the archive").wait_for()
+    page.keyboard.type(key[:8])
+    page.get_by_role("option", name=f"network {key[:10]}").wait_for()
 
 
 def test_a_study_grows_while_its_page_is_open(visit, archive):
@@ -249,7 +265,7 @@ def test_a_study_of_any_name_is_shown_live(visit, archive, server, name):
     evaluate(archive, [0.25], name)
     server.application.state.news.hurry(f"study:{name}")
     page = visit()
-    page.get_by_role("link", name=name, exact=True).click()
+    page.locator("table").get_by_role("link", name=name, exact=True).click()
     page.get_by_role("heading", name=name, exact=True).wait_for()
     page.locator("#live", has_text="live").wait_for()
     page.get_by_role("button", name="#0", exact=True).last.click()

@@ -135,9 +135,14 @@ def _build_torchvision(name: str) -> _Model:
     if name not in models.list_models():
         raise UnknownNameError("network of torchvision", name, models.list_models())
 
-    model = models.get_model(name, weights=None, **_SETTINGS.get(name, {}))
     weights = models.get_model_weights(name).DEFAULT
     side = getattr(weights.transforms(), "crop_size", [224])[0]
+    settings = dict(_SETTINGS.get(name, {}))
+    if name.startswith("vit_"):
+        # Its table of positions has this size.
+        settings["image_size"] = side
+
+    model = models.get_model(name, weights=None, **settings)
     return _Model(model, (3, side, side))
 
 

@@ -20,6 +20,7 @@ from archive.dashboard.wire import json_response, select_attributes
 from archive.errors import InvalidArchitectureError
 from archive.queries.networks import (
     EVALUATIONS_OF_NETWORK,
+    NETWORKS_BY_MODEL,
     NETWORKS_BY_PREFIX,
     PROPOSALS_OF_NETWORK,
     RELATIVES,
@@ -39,11 +40,15 @@ LAYERS_SHOWN = 2000
 
 
 def _find(request: Request) -> Response:
+    """Return networks whose key, or name at their source, begins like this."""
     prefix = request.query_params.get("find", "").strip().lower()
-    rows = archive_of(request).connection.read(
-        lambda tx: tx.run(NETWORKS_BY_PREFIX, prefix=prefix).data()
+    by_key, by_model = archive_of(request).connection.read(
+        lambda tx: (
+            tx.run(NETWORKS_BY_PREFIX, prefix=prefix).data(),
+            tx.run(NETWORKS_BY_MODEL, prefix=prefix).data() if prefix else [],
+        )
     )
-    return json_response({"networks": rows})
+    return json_response({"networks": [*by_model, *by_key]})
 
 
 def _network(request: Request) -> Response:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from archive.database.connection import Connection
 
 
+LONGEST_NOTE = 300
+"""Letters of a note that a page searches."""
+
 SECONDS_OF_REST = 20.0
 """Pause after a read of a study's proposals, as a multiple of the duration of the read."""
 
@@ -86,6 +89,7 @@ class StudiesFeed(Feed):
                 **counts,
                 **_settings(study, self._agents.get(study.name, ())),
                 "tags": stored.get("tags") or [],
+                "note": (stored.get("note") or "")[:LONGEST_NOTE] or None,
             }
 
         gone = set(self._known) - set(entries)

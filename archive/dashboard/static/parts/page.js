@@ -250,12 +250,12 @@ export async function change(what, path, body, question) {
 }
 
 const KEYS = [
-  ["s", "studies", () => (location.href = "/")],
+  ["h", "home", () => (location.href = "/")],
   ["c", "compare", () => (location.href = "/compare")],
   ["m", "map", () => (location.href = "/map")],
   ["a", "ask", () => (location.href = "/ask")],
   ["w", "workers", () => (location.href = "/workers")],
-  ["/", "find a network", () => one("#find input").focus()],
+  ["/", "search, as Ctrl-K does", () => one("#find").click()],
   ["d", "light or dark", () => one("#theme").click()],
   ["?", "this list", () => one("#help").click()],
 ];
@@ -278,10 +278,25 @@ function showKeys() {
   /** @type {HTMLDialogElement} */ (box).showModal();
 }
 
+/** @type {Promise<import("./finder.js").Finder> | null} */
+let finder = null;
+
+/** Open the search over the whole archive, which few pages need. */
+async function find() {
+  finder ??= import("./finder.js").then(({ Finder }) => new Finder());
+  (await finder).open();
+}
+
+one("#find").addEventListener("click", find);
 one("#theme").addEventListener("click", toggleTheme);
 one("#help").addEventListener("click", showKeys);
 document.addEventListener("keydown", (event) => {
   const target = /** @type {HTMLElement} */ (event.target);
+  if (event.key === "k" && (event.ctrlKey || event.metaKey) && !event.altKey) {
+    event.preventDefault();
+    find();
+    return;
+  }
   if (event.ctrlKey || event.metaKey || event.altKey || target.closest("input, textarea, select, dialog")) return;
   const found = KEYS.find(([key]) => key === event.key);
   if (!found) return;

@@ -2,7 +2,7 @@
 /** One network: picture, every evaluation anywhere, relatives, nearest ones, and its graph to copy. */
 
 import {
-  address, api, carry, change, choice, el, failed, fill, mayWrite, moment, networkAnchor, networkLink, number, one, operationWords, picture, Refused,
+  address, api, carry, change, choice, el, failed, fill, mayWrite, moment, networkAnchor, networkLink, number, operationWords, picture, Refused,
   seconds, section, settings, studyLink, view, word,
 } from "../parts/page.js";
 import { copied } from "../parts/copying.js";
@@ -153,9 +153,7 @@ async function search() {
 async function start() {
   if (!key) return search();
   try {
-    const found = await api(`/api/networks/${encodeURIComponent(key)}`);
-    /** @type {HTMLInputElement} */ (one("#find input")).value = found.key.slice(0, 10);
-    show(found);
+    show(await api(`/api/networks/${encodeURIComponent(key)}`));
   } catch (error) {
     if (error instanceof Refused && error.status < 500) search().catch((again) => failed(view, again));
     else failed(view, error);

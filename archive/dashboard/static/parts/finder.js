@@ -1,0 +1,87 @@
+// @ts-check
+/** One search over studies, networks, notes and questions, from every view: Ctrl-K. */
+
+import { api, el, fill, networkLink, studyLink } from "./page.js";
+import { later } from "./timing.js";
+
+const MOST = 8;
+const LEAST_LETTERS = 3;
+
+/** @typedef {{ kind: string, text: string, about: string, link: string }} Found */
+
+export class Finder {
+  constructor() {
+    this.input = /** @type {HTMLInputElement} */ (el("input", { type: "search", placeholder: "A study, a network, a note, a question", "aria-label": "Search the archive", "aria-controls": "found", role: "combobox", "aria-expanded": "true", spellcheck: "false", autocomplete: "off", oninput: () => this.#match() }));
+    this.list = el("ul.found", { id: "found", role: "listbox", "aria-label": "Found" });
+    this.box = /** @type {HTMLDialogElement} */ (el("dialog.finder", { "aria-label": "Search" }, this.input, this.list));
+    this.box.addEventListener("keydown", (event) => this.#key(event));
+    this.box.addEventListener("click", (event) => { if (event.target === this.box) this.box.close(); });
+    document.body.append(this.box);
+    /** What is searched without a request. @type {Found[]} */
+    this.known = [];
+    /** @type {Found[]} */
+    this.networks = [];
+    /** @type {Found[]} */
+    this.shown = [];
+    this.chosen = 0;
+    this.askNetworks = later(200, () => this.#findNetworks());
+  }
+
+  async open() {
+    if (this.box.open) return;
+    this.box.showModal();
+    this.input.select();
+    this.#match();
+    const [studies, questions] = await Promise.all([api("/api/studies"), api("/api/queries")]).catch(() => [{ studies: [] }, { queries: [] }]);
+    this.known = [
+      ...studies.studies.map((/** @type {any} */ study) => ({ kind: "study", text: study.name, about: [study.task, study.agent, ...study.tags ?? [], study.note].filter(Boolean).join(" · "), link: studyLink(study.name) })),
+      ...questions.queries.map((/** @type {any} */ query) => ({ kind: "question", text: query.name, about: query.summary, link: `/ask?query=${encodeURIComponent(query.name)}` })),
+    ];
+    this.#match();
+  }
+
+  #match() {
+    const typed = this.input.value.trim().toLowerCase();
+    const words = typed.split(/\s+/).filter(Boolean);
+    const matches = this.known.filter((each) => words.every((word) => `${each.text} ${each.about}`.toLowerCase().includes(word)));
+    const begins = matches.filter((each) => each.text.toLowerCase().startsWith(typed));
+    const others = matches.filter((each) => !begins.includes(each));
+    const networks = this.networks.filter((each) => typed && `${each.text} ${each.link}`.toLowerCase().includes(typed));
+    this.shown = [...networks.slice(0, MOST), ...begins, ...others].slice(0, 2 * MOST);
+    this.chosen = 0;
+    this.#draw();
+    if (typed.length >= LEAST_LETTERS) this.askNetworks();
+  }
+
+  async #findNetworks() {
+    const typed = this.input.value.trim().toLowerCase();
+    const answer = await api(`/api/networks?${new URLSearchParams({ find: typed })}`).catch(() => null);
+    if (!answer || typed !== this.input.value.trim().toLowerCase()) return;
+    const before = JSON.stringify(this.networks);
+    this.networks = answer.networks.map((/** @type {any} */ row) => ({ kind: "network", text: row.model ?? row.key.slice(0, 10), about: `${row.space}, ${row.layers} layers`, link: networkLink(row.key) }));
+    if (JSON.stringify(this.networks) !== before) this.#match();
+  }
+
+  #draw() {
+    const items = this.shown.map((each, index) => el("li", { role: "option", id: `found-${index}`, "aria-selected": index === this.chosen ? "true" : "false" },
+      el("a", { href: each.link, tabindex: -1 }, el("span.kind", {}, each.kind), el("b", {}, each.text), el("span.quiet", {}, each.about))));
+    const typed = this.input.value.trim();
+    fill(this.list, ...(items.length ? items : [el("li.quiet", {}, typed ? `Nothing in the archive is called ${typed}.` : "Type a name, a key, or a word of a note.")]));
+    if (items.length) this.input.setAttribute("aria-activedescendant", `found-${this.chosen}`);
+    else this.input.removeAttribute("aria-activedescendant");
+  }
+
+  /** @param {KeyboardEvent} event */
+  #key(event) {
+    const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
+    if (step && this.shown.length) {
+      event.preventDefault();
+      this.chosen = (this.chosen + step + this.shown.length) % this.shown.length;
+      this.#draw();
+      this.list.children[this.chosen].scrollIntoView({ block: "nearest" });
+    } else if (event.key === "Enter" && this.shown[this.chosen]) {
+      event.preventDefault();
+      location.href = this.shown[this.chosen].link;
+    }
+  }
+}

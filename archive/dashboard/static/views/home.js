@@ -1,0 +1,201 @@
+// @ts-check
+/** The home page: what runs, the best of each task, the map of everything evaluated, all studies. */
+
+import { api, badge, drawing, el, fill, isLimited, number, seconds, section, studyAnchor, studyLink, studyPath, view } from "../parts/page.js";
+import { copied } from "../parts/copying.js";
+import { follow } from "../parts/live.js";
+import { MOST, Places } from "../parts/places.js";
+import { Table } from "../parts/table.js";
+import { whenSeen } from "../parts/timing.js";
+
+/** Tasks whose best network is shown. */
+const TASKS = 6;
+
+/** @param {any} row */
+const evaluated = (row) => (row.counts?.complete ?? 0) + (row.counts?.pruned ?? 0);
+
+/** @type {Map<string, any>} */
+const studies = new Map();
+const filter = /** @type {HTMLInputElement} */ (el("input", {
+  type: "search", placeholder: "Filter by name, task, agent or tag", "aria-label": "Filter", oninput: show,
+}));
+const summary = el("p.quiet");
+const table = new Table([
+  { name: "name", title: "study", cell: (row) => [studyAnchor(row.name), (row.tags ?? []).map((/** @type {string} */ tag) => el("span.tag", {}, tag))].flat() },
+  { name: "best", numeric: true, cell: (row) => [el("b", {}, number(row.best)), el("span.quiet.wide", {}, ` ${row.objective}`)] },
+  { name: "state", cell: states, key: (row) => row.counts?.running ?? 0 },
+  { name: "done", title: "evaluated", numeric: true, cell: progress, key: evaluated },
+  { name: "agent", tight: true, wide: true },
+  { name: "task", tight: true, wide: true },
+  { name: "space", tight: true, wide: true },
+  { name: "seconds", title: "training", numeric: true, wide: true, cell: (row) => seconds(row.seconds) },
+  { name: "answered", title: "reused", numeric: true, wide: true },
+], { link: (row) => studyLink(row.name), sort: "created", descending: true, empty: "No study has all of these words." });
+
+/** @param {any} row */
+function progress(row) {
+  if (!isLimited(row)) return [String(evaluated(row)), el("span.quiet", {}, ", no limit")];
+  const share = row.budget ? Math.min(1, evaluated(row) / row.budget) : 0;
+  return [`${evaluated(row)} / ${row.budget} `, el("progress", { value: share, max: 1, "aria-label": "evaluated" })];
+}
+
+/** @param {any} row */
+function states(row) {
+  const shown = ["running", "waiting", "failed"].filter((state) => row.counts?.[state]);
+  if (!shown.length) return el("span.quiet", {}, evaluated(row) >= row.budget ? "done" : "at rest");
+  return shown.map((state) => el("span.pair", {}, badge(state), ` ${row.counts[state]}`));
+}
+
+/** @param {number} count @param {string} one @param {string} many */
+const counted = (count, one, many) => `${count} ${count === 1 ? one : many}`;
+
+/** Trainings of a study that have ended. @param {any} row */
+const trained = (row) => evaluated(row) - (row.answered ?? 0);
+
+// What runs now.
+
+const runs = el("div.runs");
+const running = section("Running now", runs);
+
+/** @param {any[]} rows */
+function showRuns(rows) {
+  const now = rows.filter((row) => row.counts?.running);
+  running.hidden = !now.length;
+  fill(runs, now.map((row) => el("div.run", {}, studyAnchor(row.name), el("span.number", {}, progress(row)), el("span.quiet", {}, timeLeft(row)),
+    row.best !== null && el("span", {}, `best ${row.objective} `, el("b.number", {}, number(row.best))))));
+}
+
+/** The remaining time by the mean training so far, with as many at once as now. @param {any} row */
+function timeLeft(row) {
+  const left = row.budget - evaluated(row);
+  if (!isLimited(row) || left <= 0 || trained(row) < 1 || !row.seconds) return "";
+  return `about ${seconds(Math.round((left * row.seconds) / trained(row) / row.counts.running))} left`;
+}
+
+// The best of each task.
+
+const winners = el("div.winners");
+const best = section("Best of each task", winners);
+/** Card of each task that is shown. @type {Map<string, { card: HTMLElement, text: HTMLElement, refresh: () => void, study: string }>} */
+const cards = new Map();
+
+/** @param {any[]} rows */
+function showBest(rows) {
+  /** @type {Map<string, any>} */
+  const tasks = new Map();
+  for (const row of rows) {
+    if (row.best === null || row.best === undefined) continue;
+    const key = JSON.stringify([row.task, row.protocol, row.objective, row.direction]);
+    const before = tasks.get(key);
+    if (!before || (row.direction === "minimise" ? row.best < before.best : row.best > before.best)) tasks.set(key, row);
+  }
+  const shown = [...tasks].slice(0, TASKS);
+  best.hidden = !shown.length;
+  fill(winners, shown.map(([key, row]) => {
+    const made = cards.get(key) ?? card(key);
+    if (made.study !== row.name) {
+      made.study = row.name;
+      made.refresh();
+    }
+    fill(made.text, el("b", {}, number(row.best)), el("span", {}, row.objective), el("span.quiet", {}, `${row.task}, ${row.protocol}`), studyAnchor(row.name));
+    return made.card;
+  }));
+}
+
+/** @param {string} key */
+function card(key) {
+  const place = el("div.picture");
+  const text = el("div.won");
+  const element = el("div.winner", {}, place, text);
+  const made = { card: element, text, refresh: () => {}, study: "" };
+  let drawn = "";
+  made.refresh = whenSeen(element, async () => {
+    const answer = await api(studyPath(made.study, "answer", { estimated: "no" })).catch(() => null);
+    if (!answer?.architecture || answer.architecture === drawn) return;
+    drawn = answer.architecture;
+    place.replaceChildren(...drawing(`/networks/${encodeURIComponent(drawn)}.svg?`, `The best network of ${made.study}`).childNodes);
+  });
+  cards.set(key, made);
+  return made;
+}
+
+// The map of everything evaluated.
+
+const places = new Places(420);
+places.colour = "value";
+const whole = el("p", {}, el("a", { href: "/map" }, "Open the map"));
+const map = section("Map of what was evaluated", places.legend, places.element, places.note, whole);
+map.hidden = true;
+const loadMap = whenSeen(map, async () => {
+  const [group] = spaces;
+  const newest = [...studies.values()].filter((row) => row.space === group?.space && row.best !== null).sort(byAge)[0];
+  const same = [...studies.values()].filter((row) => newest && row.space === newest.space && row.task === newest.task && row.protocol === newest.protocol && row.objective === newest.objective);
+  const names = same.sort(byAge).slice(0, MOST).map((row) => row.name);
+  if (group) await places.load(group.space, "profile", names);
+}, 60_000);
+/** Spaces with networks, the largest first. @type {any[]} */
+let spaces = [];
+
+/** Look for networks that no study has: imported ones. */
+async function lookForNetworks() {
+  const choices = await api("/api/map/choices").catch(() => null);
+  if (!choices) return;
+  spaces = choices.spaces;
+  map.hidden = !spaces.length;
+  begin.hidden = studies.size > 0 || spaces.length > 0;
+  loadMap();
+}
+
+// The beginning.
+
+const COMMANDS = [
+  ["A first search, in a minute:", "archive search --agent nasbot --task digits --space mlp --budget 20"],
+  ["Published networks with their results:", "archive import zoo timm"],
+];
+const begin = section("Nothing was evaluated yet", el("div.begin", {}, el("p", {}, "This page fills itself as soon as there is a result."),
+  COMMANDS.map(([what, command]) => el("div", {}, what, el("div.tools", {}, el("code", {}, command), el("button.small", { type: "button", onclick: () => copied(command) }, "Copy"))))));
+begin.hidden = true;
+
+/** @param {any} first @param {any} second */
+const byAge = (first, second) => (second.created ?? 0) - (first.created ?? 0);
+
+function show() {
+  const all = [...studies.values()].sort(byAge);
+  const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+  const rows = all.filter((row) => {
+    const text = `${row.name} ${row.task} ${row.space} ${row.agent} ${row.objective} ${(row.tags ?? []).join(" ")}`.toLowerCase();
+    return words.every((word) => text.includes(word));
+  });
+  list.hidden = !all.length;
+  showRuns(all);
+  showBest(all);
+  const total = rows.reduce((sum, row) => sum + evaluated(row), 0);
+  fill(summary, `${counted(rows.length, "study", "studies")}, ${counted(total, "evaluation", "evaluations")}`, saved(rows));
+  table.show(rows);
+}
+
+/** What was not trained twice, by the mean training of each study. @param {any[]} rows */
+function saved(rows) {
+  let [answers, spared] = [0, 0];
+  for (const row of rows) {
+    answers += row.answered ?? 0;
+    if (trained(row) > 0) spared += ((row.answered ?? 0) * (row.seconds ?? 0)) / trained(row);
+  }
+  if (!answers) return "";
+  return `, ${answers} of them answered without a training${spared >= 1 ? `: about ${seconds(Math.round(spared))} saved` : ""}`;
+}
+
+const list = section("Studies", el("div.tools", {}, filter, summary), table.element);
+for (const part of [running, best, list]) part.hidden = true;
+fill(view, running, best, map, begin, list);
+let looked = false;
+follow({ studies: "" }, (news) => {
+  if (news.studies?.whole) studies.clear();
+  for (const [name, study] of Object.entries(news.studies?.studies ?? {})) {
+    if (study) studies.set(name, study);
+    else studies.delete(name);
+  }
+  show();
+  if (!looked || begin.hidden === false) lookForNetworks();
+  looked = true;
+});
