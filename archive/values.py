@@ -196,6 +196,26 @@ def in_line(name: str) -> str:
     return name if name.isprintable() else ascii(name)
 
 
+def rounded(value: float, error: float | None = None) -> str:
+    """Return a number with the decimals that its error permits, or four significant digits.
+
+    An error keeps its first digit, or its first two where the first is 1: 0.9547 with an error of
+    0.0031 is 0.955, with 0.0012 it is 0.9547.
+
+    Args:
+        value: The number.
+        error: Its standard error; None, 0 and NaN permit four significant digits.
+    """
+    if error is None or not 0.0 < error < math.inf or not math.isfinite(value):
+        return f"{value:.4g}"
+
+    power = math.floor(math.log10(error))
+    if error / 10.0**power < 2.0:
+        power -= 1
+
+    return f"{round(value, -power) + 0.0:.{max(-power, 0)}f}"
+
+
 def setting_text(value: Any) -> str:
     """Return the value of a setting for a reader: numbers with four significant digits.
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from archive.agents.initial_design import Gain, gain
 from archive.agents.recommendation import Recommendation, of_study
 from archive.objectives import COST_METRICS
 from archive.plots.data.curves import evenly, rank_rows
@@ -65,10 +66,15 @@ class StudyReport:
         sources: Names of the studies that it started warm from.
         results: Its results, with `COLUMNS` and its further objectives.
         best: The best evaluations, the best first.
+        chosen: The evaluation that the report shows as its answer: the luckiest one of the
+            recommended network, else the best one; None before the first result.
         pareto: The Pareto set of a study with several objectives; None with one, or before the
             first result.
         recommended: The network with the best estimate of its noise-free value; None where results
             have no noise.
+        runner_up: The network with the second-best estimate; None where there is none.
+        noise: Standard deviation of an evaluation's noise; None where it is unknown, or 0.
+        gain: What the search gained over its initial design; None where that is undefined.
         networks: Networks that a model builds of the best configurations, by configuration's key.
         configurations: Values of named decisions by name, of each proposal by its number; empty for
             a space without such names.
@@ -86,8 +92,12 @@ class StudyReport:
     sources: tuple[str, ...]
     results: RecordedResults
     best: tuple[Evaluation, ...]
+    chosen: Evaluation | None
     pareto: ParetoSet | None
     recommended: Recommendation | None
+    runner_up: Recommendation | None
+    noise: float | None
+    gain: Gain | None
     networks: Mapping[str, Architecture]
     configurations: Mapping[int, Mapping[str, Any]]
     shown: tuple[int, ...]
@@ -123,21 +133,38 @@ def contents(archive: Archive, name: str, *, top: int, rows: int) -> StudyReport
             saved = evaluation
             break
 
-    estimates = of_study(archive, results.study)
+    snapshot = archive.studies.snapshot(name)
+    front = pareto_set(snapshot) if further else None
+    estimates = None if further else of_study(archive, results.study)
+    recommended = None
+    runner_up = None
+    noise = None
+    chosen = best[0] if best else None
+    if estimates is not None and estimates.ranked:
+        recommended = estimates.ranked[0]
+        runner_up = estimates.ranked[1] if len(estimates.ranked) > 1 else None
+        noise = estimates.noise or None
+        chosen = archive.studies.evaluation(recommended.luckiest.id)
+
+    pictured = best if chosen is None else (chosen, *best)
     return StudyReport(
-        results.study,
-        archive.studies.counts(name),
-        tuple(archive.studies.sources(name)),
-        results,
-        best,
-        pareto_set(archive.studies.snapshot(name)) if further else None,
-        None if estimates is None else estimates.ranked[0],
-        _networks(archive, best),
-        read_configurations(archive.connection, results.study),
-        tuple(_choose_rows(results, ranking.tolist(), rows)),
-        environment(results),
-        tuple(map(itemgetter("reason", "count"), failures)),
-        tuple(commands(results.study, archive.studies.sources(name), best, saved)),
+        study=results.study,
+        counts=archive.studies.counts(name),
+        sources=tuple(archive.studies.sources(name)),
+        results=results,
+        best=best,
+        chosen=chosen,
+        pareto=front,
+        recommended=recommended,
+        runner_up=runner_up,
+        noise=noise,
+        gain=gain(archive, snapshot),
+        networks=_networks(archive, pictured),
+        configurations=read_configurations(archive.connection, results.study),
+        shown=tuple(_choose_rows(results, ranking.tolist(), rows)),
+        environment=environment(results),
+        failures=tuple(map(itemgetter("reason", "count"), failures)),
+        commands=tuple(commands(results.study, archive.studies.sources(name), best, saved)),
     )
 
 

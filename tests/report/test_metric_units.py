@@ -67,4 +67,4 @@ def test_the_unit_is_said_wherever_the_value_is_shown(archive, store_settings, t
     # The error in the own unit stands beside the standardised one.
     assert all("50.5" in text for text in shown[:3])
     # A sentence stands apart from the one before it.
-    assert "2 with a result. <span" in shown[2]
+    assert "2 with a result.&#32;<span" in shown[2]

@@ -18,7 +18,7 @@ from archive.plots.figures.style import printable, shorten
 
 WIDTH = 640
 HEIGHT = 330
-LEFT = 62
+LEFT = 70
 RIGHT = 14
 TOP = 10
 BOTTOM = 44
@@ -34,13 +34,17 @@ class ReportPlot:
 
     Attributes:
         heading: Its contents, in words.
-        caption: How to read it.
+        finding: What it shows, in a sentence made from the data; empty without data.
+        caption: How to read it, or why there is no chart.
         chart: SVG; empty where there are no data.
+        key: Classes of colours with their names.
     """
 
     heading: str
+    finding: str
     caption: str
     chart: str
+    key: tuple[tuple[str, str], ...] = ()
 
 
 class Chart:
@@ -73,6 +77,7 @@ class Chart:
         ticks = list(enumerate(y)) if not isinstance(y, AxisScale) else self.y.ticks()
         self._parts = [*self._axes(ticks, labels)]
         self._title = title
+        self._kind = "chart rows" if named else "chart"
 
     def line(self, x: Floats, y: Floats, kind: str, *, steps: bool = False) -> None:
         """Add a line; NaN interrupts it.
@@ -99,8 +104,18 @@ class Chart:
             text.append(move)
             drawing = True
 
-        if text:
-            self._parts.append(f'<path class="line {kind}" d="{"".join(text)}"/>')
+        if not text:
+            return
+
+        path = f'<path class="line {kind}" d="{"".join(text)}"/>'
+        if np.any((down < TOP - 1) | (down > HEIGHT - BOTTOM + 1)):
+            # An inner picture is cut at its edges, as the axes are.
+            wide = WIDTH - self.left - RIGHT
+            high = HEIGHT - TOP - BOTTOM
+            place = f'x="{self.left}" y="{TOP}" width="{wide}" height="{high}"'
+            path = f'<svg {place} viewBox="{self.left} {TOP} {wide} {high}">{path}</svg>'
+
+        self._parts.append(path)
 
     def marks(
         self,
@@ -159,7 +174,7 @@ class Chart:
         """Return the chart."""
         title = escape(printable(self._title))
         return (
-            f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}">'
+            f'<svg class="{self._kind}" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}">'
             f"{''.join(self._parts)}</svg>"
         )
 
@@ -192,14 +207,15 @@ class Chart:
             f'text-anchor="middle">{across}</text>'
         )
         yield (
-            f'<text class="name" transform="translate(13 {middle}) rotate(-90)" '
+            f'<text class="name" transform="translate(16 {middle}) rotate(-90)" '
             f'text-anchor="middle">{up}</text>'
         )
 
 
 def describe_left_out(outside: int, left_out: int) -> str:
     """Return the sentences about marks outside the axes, and about numbers that cannot be drawn."""
-    marks = f" {outside:,} of the drawn ones are outside the axes." if outside else ""
+    verb = "mark is" if outside == 1 else "marks are"
+    marks = f" {outside:,} {verb} outside the axes." if outside else ""
     numbers = describe_undrawable(left_out, " ")
     return f"{marks}{numbers}{'.' if numbers else ''}"
 
@@ -228,16 +244,23 @@ class AxisScale:
         high: Number at the end, above `low`.
         logarithmic: Whether places are linear in the logarithm; `low` is positive then.
         marks: Ticks with their labels, in place of round numbers.
+        whole: Whether it counts something, so that ticks are whole numbers.
     """
 
     low: float
     high: float
     logarithmic: bool = False
     marks: tuple[tuple[float, str], ...] = ()
+    whole: bool = False
 
     @classmethod
     def around(
-        cls, values: Floats, *, logarithmic: bool = False, margin: float = 0.04
+        cls,
+        values: Floats,
+        *,
+        logarithmic: bool = False,
+        margin: float = 0.04,
+        whole: bool = False,
     ) -> AxisScale:
         """Return the scale that holds all finite values, with a margin at both ends."""
         finite = values[np.isfinite(values)]
@@ -247,7 +270,7 @@ class AxisScale:
             return cls(low / room, high * room, True)
 
         room = margin * (high - low) or 0.05 * abs(high) or 0.5
-        return cls(low - room, high + room)
+        return cls(low - room, high + room, whole=whole)
 
     def places(self, values: Floats) -> Floats:
         """Return the (n,) places of numbers: 0 at the beginning of the axis, 1 at its end."""
@@ -268,6 +291,9 @@ class AxisScale:
 
     def _steps(self) -> list[float]:
         step = round_step((self.high - self.low) / TICKS)
+        if self.whole:
+            step = max(step, 1.0)
+
         first = math.ceil(self.low / step - 1e-9)
         count = math.floor((self.high - first * step) / step + 1e-9) + 1
         # A multiple of 0.1 has digits that no label needs.

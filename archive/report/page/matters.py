@@ -16,6 +16,7 @@ from archive.plots.data.slices import Slice, Slices, slices_of
 from archive.plots.figures.style import robust_limits
 from archive.report.contents import StudyReport
 from archive.report.page.charts import MARKS, AxisScale, Chart, ReportPlot, describe_left_out
+from archive.report.page.findings import importance_finding, slice_finding
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -68,14 +69,14 @@ def _bars(report: ImportanceReport) -> ReportPlot:
     for name, share in zip(names, shares, strict=True):
         titles.append(f"{name}: {share.share:.1%}, 95 %: {share.low:.1%} to {share.high:.1%}")
 
-    chart.marks(middles, np.arange(float(len(shares))), "s1", titles, 4)
+    chart.marks(middles, np.arange(float(len(shares))), "s0", titles, 4)
     caption = (
         f"Share of the variance over the whole space that each explains alone, and pairs (×) beyond "
         f"both, by a random forest of {report.results:,} results (fANOVA). It explains "
         f"{report.explained:.0%} of the variance of results that it has not seen. A conditional "
         "parameter is judged among the results in which it exists."
     )
-    return ReportPlot("What matters", caption, chart.svg())
+    return ReportPlot("What matters", importance_finding(report), caption, chart.svg())
 
 
 def _slice(sliced: Slices, part: Slice) -> ReportPlot:
@@ -98,7 +99,8 @@ def _slice(sliced: Slices, part: Slice) -> ReportPlot:
         chart.line(part.grid, part.mean, "s0")
 
     caption = (
-        "Each grey mark is an evaluation; blue is the mean prediction of the forest over all other "
+        "Each grey mark is an evaluation; the line, or the large marks, are the mean prediction of the forest over all other "
         f"parameters.{describe_left_out(outside, 0)}"
     )
-    return ReportPlot(f"{sliced.objective} and {name}", caption, chart.svg())
+    heading = f"{sliced.objective} and {name}"
+    return ReportPlot(heading, slice_finding(sliced, part), caption, chart.svg())

@@ -31,8 +31,25 @@ from archive.report.contents import (
     costs_on_record,
     describe_reference,
 )
-from archive.report.page.charts import MARKS, AxisScale, Chart, ReportPlot, describe_left_out
+from archive.report.page.charts import (
+    MARKS,
+    AxisScale,
+    Chart,
+    ReportPlot,
+    describe_left_out,
+    short,
+)
+from archive.report.page.findings import (
+    cost_finding,
+    curves_finding,
+    gains_finding,
+    hypervolume_finding,
+    map_finding,
+    predictions_finding,
+    progress_finding,
+)
 from archive.store.properties import METRIC
+from archive.values import rounded
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -40,8 +57,8 @@ if TYPE_CHECKING:
 
 OPERATIONS = 12
 """Most operations of the chart of gains."""
-SHADES = 10
-"""Classes of colour for values, `q0` for the worst."""
+SHADES = 7
+"""Classes of colour for values, `g0` for the worst."""
 
 
 def plots(archive: Archive, report: StudyReport) -> Iterator[ReportPlot]:
@@ -64,7 +81,7 @@ def plots(archive: Archive, report: StudyReport) -> Iterator[ReportPlot]:
             yield make()
         except ArchiveError as error:
             # A study without a surrogate, curves or lineage has no such plot; the page says why.
-            yield ReportPlot(heading, str(error), "")
+            yield ReportPlot(heading, "", str(error), "")
 
 
 def _of_objectives(report: StudyReport) -> list[tuple[str, Callable[[], ReportPlot]]]:
@@ -87,12 +104,12 @@ def _progress(report: StudyReport, against: progress.Against) -> ReportPlot:
         check_feasible([report.results])
         raise UsageError(f"no evaluation has a value yet{describe_undrawable(data.left_out, '; ')}")
 
-    low, high, _ = robust_limits(data.value, sign(data.direction), data.best)
+    low, high, _ = robust_limits(data.value, sign(data.direction), _late(data.best))
     unit, name = cost_unit(against, float(data.x[-1]))
     x = data.x / unit
     labels = (name, f"{data.objective} ({data.direction})")
     chart = Chart(
-        AxisScale.around(x, margin=0.02),
+        AxisScale.around(x, margin=0.02, whole=against == "evaluations"),
         AxisScale(low, high),
         labels,
         f"best {data.objective} so far",
@@ -100,16 +117,22 @@ def _progress(report: StudyReport, against: progress.Against) -> ReportPlot:
     finite = np.flatnonzero(np.isfinite(data.value))
     rows = finite[evenly(len(finite), MARKS)]
     titles = _name_marks(data.number, data.value, rows)
-    outside = chart.marks(x[rows], data.value[rows], "other", titles, 2)
+    outside = chart.marks(x[rows], data.value[rows], "other", titles)
     steps, heights = data.steps
-    chart.line(steps / unit, heights, "s0", steps=True)
+    chart.line(steps / unit, heights, "best", steps=True)
     best = data.improvements
-    chart.marks(x[best], data.best[best], "s0", _name_marks(data.number, data.best, best))
+    above = chart.marks(x[best], data.best[best], "best", _name_marks(data.number, data.best, best))
     caption = (
         f"Each mark is an evaluation{_part(len(rows), len(finite))}; the line is the best so far."
     )
     heading = "Best so far" if against == "evaluations" else "Best so far by training time"
-    return ReportPlot(heading, caption + describe_left_out(outside, data.left_out), chart.svg())
+    caption += describe_left_out(outside + above, data.left_out)
+    return ReportPlot(heading, progress_finding(data, report.noise), caption, chart.svg())
+
+
+def _late(best: Floats) -> Floats:
+    """Return the best values after a tenth of the results: the first step would squash the rest."""
+    return best[min(len(best) // 10, len(best) - 1) :]
 
 
 def _cost(report: StudyReport, cost: str) -> ReportPlot:
@@ -130,14 +153,15 @@ def _cost(report: StudyReport, cost: str) -> ReportPlot:
         np.append(data.cost[data.front], scale.high),
         np.append(data.value[data.front], data.value[data.front][-1]),
     )
-    chart.line(*ends, "s0", steps=True)
+    chart.line(*ends, "best", steps=True)
     titles = _name_pairs(data.number, data.value, data.cost, data.front)
-    chart.marks(data.cost[data.front], data.value[data.front], "s0", titles, 4)
+    chart.marks(data.cost[data.front], data.value[data.front], "best", titles, 4)
     caption = (
         f"Large marks are the Pareto front of {len(data.front)}: "
         f"no other evaluation is as cheap and better.{describe_left_out(outside, data.left_out)}"
     )
-    return ReportPlot(f"Value and {quantity(cost)}", caption, chart.svg())
+    finding = cost_finding(data, report.noise)
+    return ReportPlot(f"Value and {quantity(cost)}", finding, caption, chart.svg())
 
 
 def _curves(archive: Archive, report: StudyReport) -> ReportPlot:
@@ -146,35 +170,37 @@ def _curves(archive: Archive, report: StudyReport) -> ReportPlot:
     values = np.concatenate([curve.values for curve in data.curves])
     finite = values[np.isfinite(values)]
     low, high = (
-        np.quantile(finite, [0.02, 1.0] if data.direction == "maximise" else [0.0, 0.98])
+        np.quantile(finite, [0.2, 1.0] if data.direction == "maximise" else [0.0, 0.8])
         if len(finite)
         else (0, 1)
     )
     chart = Chart(
-        AxisScale.around(epochs, margin=0.02), AxisScale.around(np.array([low, high])), ("epochs", data.metric),
+        AxisScale.around(epochs, margin=0.02, whole=True), AxisScale.around(np.array([low, high])), ("epochs", data.metric),
         "learning curves",
     )  # fmt: skip
     best = [curve for curve in data.curves if curve.role == "best"]
     for curve in data.curves:
-        kind = f"s{best[::-1].index(curve)}" if curve.role == "best" else curve.role
-        chart.line(
-            curve.epochs,
-            np.where(
-                (curve.values >= chart.y.low) & (curve.values <= chart.y.high), curve.values, np.nan
-            ),
-            kind,
-        )
+        kind = _line_of(best[::-1].index(curve)) if curve.role == "best" else curve.role
+        chart.line(curve.epochs, curve.values, kind)
         if curve.role == "best":
             chart.marks(
                 curve.epochs[-1:], curve.values[-1:], kind, [f"#{curve.number}: {curve.value:.5g}"]
             )
 
-    ranking = ", ".join(f"#{curve.number}" for curve in best[::-1])
-    caption = (
-        f"The best trainings in colours ({ranking}), {len(data.curves) - len(best)} others in grey."
-    )
+    key = []
+    for place, curve in enumerate(best[::-1]):
+        key.append((_line_of(place), f"#{curve.number}: {rounded(curve.value, report.noise)}"))
+
+    others = len(data.curves) - len(best)
+    caption = f"The {len(best)} best trainings have colours; {others:,} others are grey. The worst fifth of the values is outside the axes."
     caption += describe_left_out(0, data.left_out)
-    return ReportPlot("Learning curves", caption, chart.svg())
+    finding = curves_finding(data, report.noise)
+    return ReportPlot("Learning curves", finding, caption, chart.svg(), tuple(key))
+
+
+def _line_of(place: int) -> str:
+    """Return the class of a training by its place, 0 for the best."""
+    return "best" if place == 0 else f"s{place}"
 
 
 def _predictions(report: StudyReport) -> ReportPlot:
@@ -194,11 +220,11 @@ def _predictions(report: StudyReport) -> ReportPlot:
     outside = chart.marks(data.predicted[rows], data.observed[rows], "m0", titles)
     within_one, two = data.coverage([0.6827, 0.9545])
     caption = (
-        f"{len(data.observed):,} predictions, each made before its result. RMSE {data.rmse:.3g}; "
+        f"{len(data.observed):,} predictions, each made before its result; "
         f"{within_one:.0%} of the results within one standard deviation, "
         f"{two:.0%} within two (ideal: 68 % and 95 %).{describe_left_out(outside, data.left_out)}"
     )
-    return ReportPlot("Predicted and observed", caption, chart.svg())
+    return ReportPlot("Predicted and observed", predictions_finding(data), caption, chart.svg())
 
 
 def _gains(archive: Archive, report: StudyReport) -> ReportPlot:
@@ -207,7 +233,7 @@ def _gains(archive: Archive, report: StudyReport) -> ReportPlot:
     quantiles = np.array([gain.quantiles for gain in most])
     names = []
     for gain in most:
-        names.append(f"{words.operation(gain.operation)[:20]} ({len(gain.gains)})")
+        names.append(f"{words.operation(gain.operation)[:26]} ({len(gain.gains)})")
 
     label = f"gain of {data.objective} from parent to child"
     chart = Chart(
@@ -226,13 +252,13 @@ def _gains(archive: Archive, report: StudyReport) -> ReportPlot:
             f"{gain.raised:.3g} added to the best value"
         )
 
-    chart.marks(quantiles[:, 2], np.arange(float(len(most))), "s1", titles, 5)
+    chart.marks(quantiles[:, 2], np.arange(float(len(most))), "s0", titles, 5)
     caption = (
         "Score of a child minus that of its parent: median, quartiles and the range from "
         f"5 % to 95 %, over {data.steps:,} steps, with the number of uses. An operation "
         f"of several in one step counts in full.{describe_left_out(0, data.left_out)}"
     )
-    return ReportPlot("Gains of operations", caption, chart.svg())
+    return ReportPlot("Gains of operations", gains_finding(data), caption, chart.svg())
 
 
 def _map(archive: Archive, report: StudyReport) -> ReportPlot:
@@ -251,14 +277,14 @@ def _map(archive: Archive, report: StudyReport) -> ReportPlot:
         places[:, 0], places[:, 1], _shades(sign(data.direction) * path.value[rows]), titles, 3.5
     )
     steps = data.places[path.incumbents]
-    chart.line(steps[:, 0], steps[:, 1], "s1")
-    chart.marks(steps[-1:, 0], steps[-1:, 1], "s1", ["the best network"] * len(steps[-1:]), 7)
+    chart.line(steps[:, 0], steps[:, 1], "best")
+    chart.marks(steps[-1:, 0], steps[-1:, 1], "best", ["the best network"] * len(steps[-1:]), 7)
     caption = (
-        f"Similar networks are close; the two axes have {data.kept:.0%} of the variance of the "
-        f"distances by {words.distance(data.distance)}. Colour is the value, and the line joins the best networks so far."
+        f"Similar networks, by {words.distance(data.distance)}, are close. Colour is the value, from "
+        "pale for the worst; the line joins the best networks so far, and ends at the large mark."
         f"{describe_left_out(0, path.left_out)}"
     )
-    return ReportPlot("Map of the networks", caption, chart.svg())
+    return ReportPlot("Map of the networks", map_finding(path, data.kept), caption, chart.svg())
 
 
 def _name_marks(number: Integers, value: Floats, rows: Integers) -> Iterator[str]:
@@ -280,12 +306,12 @@ def _fits(places: Floats) -> bool:
 
 
 def _shades(scores: Floats) -> list[str]:
-    """Return the class of each score: tenths between the 5 % quantile and the best."""
+    """Return the class of each score: equal parts between the 5 % quantile and the best."""
     low, high = (
         (float(np.quantile(scores, 0.05)), float(scores.max())) if len(scores) else (0.0, 1.0)
     )
     share = (scores - low) / ((high - low) or 1.0)
-    return [f"q{int(shade)}" for shade in np.clip(share * SHADES, 0, SHADES - 1)]
+    return [f"g{int(shade)}" for shade in np.clip(share * SHADES, 0, SHADES - 1)]
 
 
 def _part(drawn: int, count: int) -> str:
@@ -328,16 +354,22 @@ def pareto_set(results: RecordedResults, front: ParetoSet, objective: int) -> Re
     # With three objectives the set is no line in two of them.
     if len(front.objectives) == 2:
         order = np.argsort(-sign(other.direction) * across, kind="stable")
-        chart.line(across[order], up[order], "s0", steps=True)
+        chart.line(across[order], up[order], "best", steps=True)
 
     titles = _name_pairs(members, up, across, np.arange(len(members)))
-    chart.marks(across, up, "s0", titles, 4)
+    chart.marks(across, up, "best", titles, 4)
     caption = (
         f"Large marks are the Pareto set of {len(members)}: "
         "no other result is as good in every objective."
     )
     caption += describe_left_out(outside, left_out)
-    return ReportPlot(f"Pareto set: {first.name} and {other.name}", caption, chart.svg())
+    left, right = np.argmin(across), np.argmax(across)
+    finding = (
+        f"{first.name} goes from {up[left]:.4g} at {short(across[left])} to {up[right]:.4g} at "
+        f"{short(across[right])} {quantity(other.name)}."
+    )
+    heading = f"Pareto set: {first.name} and {other.name}"
+    return ReportPlot(heading, finding, caption, chart.svg())
 
 
 def hypervolume(front: ParetoSet) -> ReportPlot:
@@ -355,7 +387,7 @@ def hypervolume(front: ParetoSet) -> ReportPlot:
     number = number[finite]
     volume = volume[finite]
     chart = Chart(
-        AxisScale.around(number, margin=0.02),
+        AxisScale.around(number, margin=0.02, whole=True),
         _from_zero(volume),
         ("proposals", "hypervolume"),
         "hypervolume",
@@ -371,7 +403,8 @@ def hypervolume(front: ParetoSet) -> ReportPlot:
         f"({describe_reference(front)})."
     )
     caption += describe_left_out(0, left_out)
-    return ReportPlot("Hypervolume", caption, chart.svg())
+    finding = hypervolume_finding(number.tolist(), volume.tolist())
+    return ReportPlot("Hypervolume", finding, caption, chart.svg())
 
 
 def _from_zero(volume: Floats) -> AxisScale:

@@ -14,13 +14,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from archive import __version__, drawing
-from archive.agents.recommendation import Recommendation
 from archive.architecture import diagram
 from archive.architecture.choice_operations import decision_labels
+from archive.drawing.palette import page_css
 from archive.errors import ArchiveError
 from archive.objectives import sign
 from archive.plots.figures.style import printable, quantity
-from archive.queries.pareto import ParetoSet
 from archive.report.contents import (
     MOST_VALUES,
     StudyReport,
@@ -32,12 +31,16 @@ from archive.report.contents import (
     has_values,
 )
 from archive.report.page.charts import ReportPlot, short
+from archive.report.page.findings import answer, describe_estimate, method, question
 from archive.store.metric_names import own_unit_metric, units_of
 from archive.store.properties import METRIC
 from archive.store.records import Evaluation, State
 from archive.store.studies.creation import agent_names, kind_of
 from archive.store.studies.studies import UNBOUNDED, describe_budget
-from archive.values import is_duration, setting_text, settings_text, short_settings
+from archive.values import is_duration, rounded, setting_text, short_settings
+
+OTHERS = 4
+"""Most networks with pictures beside the answer: a full row of the page."""
 
 
 class BestNetwork(NamedTuple):
@@ -81,7 +84,7 @@ class ResultTable(NamedTuple):
 
 def render(report: StudyReport, plots: Sequence[ReportPlot]) -> str:
     """Return the document."""
-    style = _text("report.css") + drawing.stylesheet()
+    style = page_css() + _text("report.css") + drawing.stylesheet()
     script = _text("report.js")
     environment = Environment(
         loader=PackageLoader("archive.report.page", ""),
@@ -93,6 +96,8 @@ def render(report: StudyReport, plots: Sequence[ReportPlot]) -> str:
     )
     allowed = f"style-src {_digest(style)}; script-src {_digest(script)}"
     table = _make_table(report)
+    chosen = None if report.chosen is None else report.chosen.architecture.key
+    others = [other for other in report.best if other.architecture.key != chosen]
     return environment.get_template("report.html").render(
         study=report.study,
         version=__version__,
@@ -100,10 +105,15 @@ def render(report: StudyReport, plots: Sequence[ReportPlot]) -> str:
         policy=f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'",
         style=Markup(style),
         script=Markup(script),
-        facts=list(_facts(report)),
-        best=[_best(report, recommendation) for recommendation in report.best],
+        question=question(report),
+        method=method(report),
+        headline=_headline(report),
+        answer=list(answer(report)),
+        chosen=None if report.chosen is None else _best(report, report.chosen, brief=False),
+        others=[_best(report, other, brief=True) for other in others[:OTHERS]],
         plots=[(plot, Markup(plot.chart)) for plot in plots if plot.chart],
         missing=[plot for plot in plots if not plot.chart],
+        facts=list(_facts(report)),
         columns=table.headings,
         numeric=table.numeric,
         rows=table.rows,
@@ -127,34 +137,25 @@ def _digest(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _estimate(recommendation: Recommendation, better: float) -> str:
-    """Return a recommended network with the estimate of its value, in words."""
-    count = len(recommendation.evaluations)
-    counted = "1 evaluation" if count == 1 else f"{count} evaluations"
-    ends = []
-    for end in (recommendation.low, recommendation.high):
-        if end is not None:
-            ends.append(better * end)
+def _headline(report: StudyReport) -> tuple[str, str]:
+    """Return the value of the answer and its interval; empty texts where there is none."""
+    better = sign(report.study.direction)
+    if report.pareto is not None:
+        return f"{len(report.pareto.proposals):,}", "networks in the Pareto set"
 
-    ends.sort()
-    within = f", 95 %: {ends[0]:.6g} to {ends[1]:.6g}" if ends else ""
-    key = recommendation.architecture.key[:8]
-    return f"{key}, expected {better * recommendation.score:.6g}{within} ({counted})"
+    if report.recommended is not None:
+        text = describe_estimate(report.recommended, better, report.noise)
+        value, _, interval = text.partition(" (")
+        return value, interval.removesuffix(")").replace("95 %:", "95 % interval")
 
+    if report.chosen is None:
+        return "", ""
 
-def _best_facts(report: StudyReport) -> Iterator[tuple[str, str]]:
-    """Yield the best value, and the configuration that it has."""
-    best = report.best[0]
-    own_unit = own_unit_metric(report.study)
-    error = None if own_unit is None else best.metrics.get(own_unit)
-    beside = "" if error is None else f", {own_unit} {error:.6g}"
-    yield "best value", f"{best.value:.6g}{beside} (#{best.number})"
-    named = report.configurations.get(best.number or 0)
-    if named:
-        yield "best configuration", settings_text(named)
+    return rounded(report.chosen.value, report.noise), "measured"
 
 
 def _facts(report: StudyReport) -> Iterator[tuple[str, str]]:
+    """Yield the settings of the study, and what became of its proposals."""
     study = report.study
     results = report.results
     agents = agent_names(study, results.columns["agent"])
@@ -167,23 +168,26 @@ def _facts(report: StudyReport) -> Iterator[tuple[str, str]]:
         yield "constraints", ", ".join(map(str, study.constraints))
 
     if report.pareto is not None:
-        yield from _front_facts(report.pareto)
-    elif report.best:
-        yield from _best_facts(report)
+        yield (
+            "hypervolume",
+            f"{report.pareto.hypervolume:.4g}, from {describe_reference(report.pareto)}",
+        )
 
-    if report.recommended is not None:
-        yield "recommended", _estimate(report.recommended, sign(study.direction))
+    if report.noise is not None:
+        yield "noise of an evaluation", f"{report.noise:.2g}"
 
     yield "task", f"{study.task}, protocol {study.protocol}"
     yield "space", study.space
-    yield "agent", ", ".join(agents) or "none on record"
-    counted = []
+    if agents:
+        yield "agent", ", ".join(agents)
+
+    counts = []
     for state in State:
         if count := report.counts.get(state):
-            counted.append(f"{count:,} {state.value.lower()}")
+            counts.append(f"{count:,} {state.value.lower()}")
 
     budget = f"{study.budget:,}" if study.budget < UNBOUNDED else describe_budget(study.budget)
-    yield "proposals", f"{', '.join(counted) or 'none'}; budget {budget}"
+    yield "proposals", f"{', '.join(counts) or 'none'}; budget {budget}"
     seconds = [*filter(is_duration, results.columns["seconds"])]
     if seconds:
         yield "training time", _duration(sum(seconds))
@@ -198,44 +202,17 @@ def _facts(report: StudyReport) -> Iterator[tuple[str, str]]:
     yield "created", _time(study.created)
 
 
-def _front_facts(front: ParetoSet) -> Iterator[tuple[str, str]]:
-    """Yield the best value of each objective in the Pareto set, and the extent of the set."""
-    for index, objective in enumerate(front.objectives):
-        better = sign(objective.direction)
-        best = max(
-            range(len(front.values)), key=lambda member: better * front.values[member][index]
-        )
-        yield (
-            f"best {objective.name}",
-            (f"{front.values[best][index]:.6g} (#{front.proposals[best].number})"),
-        )
-
-    yield "Pareto set", f"{len(front.proposals):,} of {len(front.history):,} results"
-    yield "hypervolume", f"{front.hypervolume:.6g}, from {describe_reference(front)}"
-
-
-def _best(report: StudyReport, evaluation: Evaluation) -> BestNetwork:
-    facts = [(report.study.objective, f"{evaluation.value:.6g}")]
-    for name in ("params", "flops", "latency_ms", "peak_memory_bytes"):
-        if evaluation.metrics.get(name) is not None:
-            facts.append((quantity(name), short(evaluation.metrics[name])))
-
-    for name, value in sorted(final_metrics(evaluation).items()):
-        if name != report.study.objective:
-            facts.append((name, f"{value:.6g}"))
-
+def _best(report: StudyReport, evaluation: Evaluation, *, brief: bool) -> BestNetwork:
     network = report.networks.get(evaluation.architecture.key, evaluation.architecture)
-    if network is not evaluation.architecture:
-        facts.append(("network", network.key))
-
-    facts.append(("layers", str(len(network.layers))))
-    if evaluation.epochs is not None:
-        facts.append(("epochs", f"{evaluation.epochs:g}"))
-
-    if evaluation.seconds:
-        facts.append(("training time", _duration(evaluation.seconds)))
-
     named = report.configurations.get(evaluation.number or 0, {})
+    facts = list(_values(report, evaluation))
+    if not brief:
+        facts += _costs(report, evaluation)
+        if network is not evaluation.architecture:
+            facts.append(("network", network.key))
+
+        facts.append(("layers", str(len(network.layers))))
+
     facts += [(name, setting_text(value)) for name, value in named.items()]
     facts += [(name, str(value)) for name, value in sorted(evaluation.hyperparameters.items())]
     try:
@@ -250,6 +227,36 @@ def _best(report: StudyReport, evaluation: Evaluation) -> BestNetwork:
     return BestNetwork(evaluation.number or 0, evaluation.architecture.key, facts, picture, missing)
 
 
+def _values(report: StudyReport, evaluation: Evaluation) -> Iterator[tuple[str, str]]:
+    """Yield the values of a network in the objective, its own unit and the tests, and its size."""
+    yield report.study.objective, rounded(evaluation.value, report.noise)
+    own_unit = own_unit_metric(report.study)
+    for name, value in sorted(evaluation.metrics.items()):
+        if name != report.study.objective and (name == own_unit or name.startswith("test_")):
+            yield name, rounded(value, None if name == own_unit else report.noise)
+
+    if evaluation.metrics.get("params") is not None:
+        yield quantity("params"), short(evaluation.metrics["params"])
+
+
+def _costs(report: StudyReport, evaluation: Evaluation) -> Iterator[tuple[str, str]]:
+    """Yield the other costs and metrics of a network, and its training."""
+    for name in ("flops", "latency_ms", "peak_memory_bytes"):
+        if evaluation.metrics.get(name) is not None:
+            yield quantity(name), short(evaluation.metrics[name])
+
+    shown = (report.study.objective, own_unit_metric(report.study))
+    for name, value in sorted(final_metrics(evaluation).items()):
+        if name not in shown and not name.startswith("test_"):
+            yield name, rounded(value)
+
+    if evaluation.epochs is not None:
+        yield "epochs", f"{evaluation.epochs:g}"
+
+    if evaluation.seconds:
+        yield "training time", _duration(evaluation.seconds)
+
+
 def _make_table(report: StudyReport) -> ResultTable:
     """Return the table of the shown results."""
     results = report.results
@@ -260,7 +267,7 @@ def _make_table(report: StudyReport) -> ResultTable:
     for row, configuration in zip(report.shown, short_settings(settings), strict=True):
         cells = [
             Cell(str(results.number[row]), str(results.number[row])),
-            _number(float(results.value[row]), "{:.6g}"),
+            _value(float(results.value[row]), report.noise),
         ]
         for _, values in numbers:
             cells.append(_number(values[row]))
@@ -349,12 +356,15 @@ def _with_values(
             yield longer if name in taken else name, values
 
 
-def _number(value: Any, form: str = "") -> Cell:
+def _number(value: Any) -> Cell:
     if not isinstance(value, int | float) or not math.isfinite(value):
         return Cell("")
 
-    text = form.format(value) if form else short(value)
-    return Cell(text, f"{value:.7g}")
+    return Cell(short(value), f"{value:.7g}")
+
+
+def _value(value: float, error: float | None) -> Cell:
+    return Cell(rounded(value, error), f"{value:.7g}") if math.isfinite(value) else Cell("")
 
 
 def _environment_facts(report: StudyReport) -> Iterator[tuple[str, str]]:
