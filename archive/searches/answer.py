@@ -264,4 +264,4 @@ def longer_study(study: Study, protocol: TrainingProtocol) -> tuple[str, str]:
     """Return the name and the protocol of the study that trains networks of another one longer."""
     named = ProtocolName.parse(study.protocol)
     longer = ProtocolName(protocol.name, named.morph, named.recipe, named.objective)
-    return f"{study.name}-{protocol.name.rpartition('/')[2]}", str(longer)
+    return f"{study.name}-longer", str(longer)

@@ -42,6 +42,21 @@ def difference_diagram(difference: Difference) -> Diagram:
     return merge(first, second, difference.layers, notes, heading(difference))
 
 
+def pair_diagram(difference: Difference) -> Diagram:
+    """Return the diagram of two networks side by side, with the change of each layer."""
+    statuses: tuple[list[Change], list[Change]] = (
+        ["matched"] * len(difference.first.layers),
+        ["matched"] * len(difference.second.layers),
+    )
+    for pair in difference.layers:
+        change = difference.change(pair)
+        for side, position in enumerate(pair):
+            if position is not None:
+                statuses[side][position] = change
+
+    return beside(difference.first, difference.second, statuses, ())
+
+
 def _changes(difference: Difference, which: int) -> list[Change]:
     """Return the change of each layer of the first (0) or second (1) network.
 

@@ -73,7 +73,7 @@ def test_several_objectives_are_shown_and_grow(visit, archive):
     progress = page.locator("section").filter(has=page.get_by_role("heading", name="Progress"))
     page.evaluate(TEXTS)
     progress.get_by_label("objective").select_option("loss")
-    titles = "window.texts.has('loss') && window.texts.has('evaluations')"
+    titles = "[...window.texts].join().includes('loss:') && window.texts.has('evaluations')"
     wait_until(lambda: page.evaluate(titles), what="the titles of the axes")
     # They are counted from one, as on the other pages, and not named by the number of the proposal.
     assert not page.evaluate("window.texts.has('0')")
@@ -104,10 +104,9 @@ def test_the_page_suggests_a_trainer_only_to_what_waits(visit, archive):
     page = visit("/study?study=study")
     page.get_by_text("No trainer serves this study. Start one with: archive trainer").wait_for()
     archive.proposals.cancel(waiting.id)
-    page.get_by_text("Nothing waits for a trainer.").wait_for()
-    # A finished study lacks nothing.
-    archive.studies.set_budget("study", 0)
+    # Where nothing waits, nothing is missing.
     page.get_by_role("heading", name="Running").wait_for(state="hidden")
+    page.get_by_text("archive search --study study").wait_for()
     assert page.get_by_text("trainer").filter(visible=True).count() == 0
 
 
@@ -155,6 +154,19 @@ def test_the_home_page_begins_with_what_is_best_and_searches_everything(visit, a
     page.get_by_role("option", name=f"network {key[:10]}").wait_for()
 
 
+SHIFTS = """() => {
+  window.shifts = [];
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) {
+      // Its numbers are of different lengths.
+      const moved = entry.sources.map((source) => source.node?.parentElement?.closest(".head")).filter(Boolean);
+      if (!entry.hadRecentInput && moved.length) window.shifts.push(entry.value);
+    }
+  }).observe({ type: "layout-shift" });
+}"""
+"""Collects movements of the head of a study."""
+
+
 def test_a_study_grows_while_its_page_is_open(visit, archive):
     evaluate(archive, [0.25, 0.5])
     page = visit("/study?study=study")
@@ -166,6 +178,9 @@ def test_a_study_grows_while_its_page_is_open(visit, archive):
         claim.id, claim.token, {"train_loss": [2.0, 1.5], "accuracy": [0.5, 0.625]}
     )
     page.get_by_text("train_loss 1.5").wait_for()
+    page.locator(".viewed .aa-node").first.wait_for()
+    # What is in sight keeps its place while results arrive.
+    page.evaluate(SHIFTS)
     begin = time.monotonic()
     archive.proposals.complete(claim.id, claim.token, Result(0.875, {"accuracy": 0.875}))
     page.locator("#best", has_text="0.875").wait_for()
@@ -173,6 +188,14 @@ def test_a_study_grows_while_its_page_is_open(visit, archive):
     assert time.monotonic() - begin < 10
     assert page.locator("#done").text_content() == "3"
     page.get_by_role("row").filter(has_text="0.875").first.wait_for()
+    page.get_by_text("over the second best").wait_for()
+    assert page.evaluate("window.shifts") == []
+    # The picture is moved and enlarged by keys.
+    picture = page.locator(".answer .viewed svg").first
+    before = picture.get_attribute("viewBox")
+    page.locator(".answer .viewed").first.focus()
+    page.keyboard.press("+")
+    assert picture.get_attribute("viewBox") != before
 
 
 def test_a_page_that_was_cut_off_misses_nothing(visit, archive, server):
@@ -297,7 +320,7 @@ def test_plots_carry_their_view_and_answer_to_keys(visit, archive):
     page = visit("/study?study=study&axis=edges&axis=rate&range=0.600:1.000:rate")
     parallel = page.get_by_role("img", name="beside the value, one line a result")
     # A part is loaded when it comes into sight.
-    page.get_by_role("heading", name="What differs").scroll_into_view_if_needed()
+    page.get_by_role("heading", name="Proposals").scroll_into_view_if_needed()
     page.get_by_role("heading", name="Sizes of networks and hyperparameters").wait_for()
     parallel.locator("path").nth(2).wait_for(state="attached")
     assert parallel.locator(".name").all_text_contents() == [
@@ -362,7 +385,7 @@ def test_every_view_fits_a_narrow_screen_in_light_and_dark(visit, archive, serve
     page.set_viewport_size({"width": width, "height": 800})
     paths = {
         "/": "study",
-        "/study?study=study": "Lineage of the best network",
+        "/study?study=study": "over the second best",
         f"/network?key={child.key}": "Copy JSON",
         "/compare?study=study": "Best so far",
         "/map?study=study": "networks of nasbench201",

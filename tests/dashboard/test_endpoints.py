@@ -98,7 +98,7 @@ def test_several_objectives_have_a_best_each_and_a_pareto_set(archive, client):
     # The fourth misses the constraint, the fifth lacks an objective.
     assert [each["number"] for each in found["others"]] == [0]
     assert (found["results"], found["left_out"], found["reference"]) == (3, 1, [0.4, 3.0])
-    assert found["history"] == [[0, 0.0], [2, 0.0]] and found["hypervolume"] == 0.0
+    assert found["history"] == [[0, 0.0, 1], [2, 0.0, 3]] and found["hypervolume"] == 0.0
     assert client.get("/api/study/objectives?study=other").status_code == 404
     evaluate(archive, [0.5], "one")
     assert client.get("/api/study/objectives?study=one").json() == {
@@ -121,7 +121,7 @@ def test_a_hypervolume_that_decreases_with_a_mean_is_shown(archive, client):
     assert [(each["number"], each["values"]) for each in found["front"]] == [
         (1, [pytest.approx(0.6), 1.0])
     ]
-    assert found["history"] == [[0, 0.0], [1, 0.8], [2, pytest.approx(0.6)]]
+    assert found["history"] == [[0, 0.0, 1], [1, 0.8, 2], [2, pytest.approx(0.6), 3]]
 
 
 def test_the_table_is_sorted_and_filtered_by_the_server(archive, client):
@@ -224,6 +224,39 @@ def test_lineage_of_the_best_network(archive, client):
         first.key: 0.5,
         second.key: 0.75,
     }
+
+
+def test_a_study_is_answered_and_its_best_trained_longer(archive, served):
+    client = served(write=True)
+    evaluate(archive, [0.5, 0.75, 0.25], protocol="digits/small")
+    evaluate(archive, [0.875], "other", protocol="digits/small")
+    best = cells(2)[1].key
+    answer = client.get("/api/study/answer?study=study&estimated=no").json()
+    assert (answer["number"], answer["architecture"], answer["value"]) == (1, best, 0.75)
+    gains = {row["kind"]: row["gain"] for row in answer["beaten"]}
+    assert gains == {"second": 0.25, "median": 0.25}
+    assert answer["elsewhere"] == {"study": "other", "value": 0.875, "gain": -0.125}
+    assert answer["longer"] == {"study": "study-longer", "protocol": "digits/1", "epochs": 16}
+    for _ in range(2):
+        # A second press leads to the same proposal.
+        done = client.post("/api/changes/train_longer", json={"study": "study", "network": best})
+        assert (done.json()["study"], done.json()["number"]) == ("study-longer", 0)
+
+    longer = archive.studies.get("study-longer")
+    assert (longer.protocol, longer.budget) == ("digits/1", 1)
+
+
+def test_pictures_are_folded_and_coloured_by_the_page(archive, client):
+    evaluate(archive, [0.5, 0.75])
+    first, second = cells(2)
+    picture = client.get(f"/networks/{first.key}.svg?theme=page&fold=no").text
+    assert "aa-page" in picture and "<style>" not in picture
+    pair = f"network={first.key}&network={second.key}"
+    beside = client.get(f"/differences.svg?{pair}&view=beside&theme=page").text
+    assert beside.count("aa-panel") == 2
+    assert client.get(f"/api/networks/{first.key}/sizes?study=study").json() == {"sizes": []}
+    colours = client.get("/static/palette.css").text
+    assert "--best:" in colours and ".aa " in colours
 
 
 def test_queries_only_read_and_end_by_themselves(archive, served):

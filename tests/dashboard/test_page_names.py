@@ -72,7 +72,7 @@ def test_a_study_without_a_limit_has_no_number_for_it(visit, archive):
     page = visit()
     page.get_by_role("row").filter(has_text="0.25").get_by_text("1, no limit").wait_for()
     page = visit("/study?study=study")
-    page.locator("dd").get_by_text("1, no limit").wait_for()
+    page.get_by_text("1 evaluated, no limit").wait_for()
 
 
 def test_a_failure_that_speaks_of_cancelling_has_the_mark_of_a_failure(visit, archive):

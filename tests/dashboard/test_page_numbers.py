@@ -1,6 +1,8 @@
 """Numbers without a range to plot, in a real browser: equal except for the last bit, and
 infinite."""
 
+import math
+
 import pytest
 
 from archive.constraints import Constraint
@@ -13,12 +15,14 @@ pytestmark = [pytest.mark.lasts(10), needs_chromium]
 
 SECONDS = 10
 AXES = """
-import { linearTicks, logTicks, padded } from "./axes.js";
+import { linearTicks, logTicks, padded, regretScale } from "./axes.js";
 const just = 0.1 + 0.2;
 postMessage({
   equal: [padded(0.3, just), linearTicks(...padded(0.3, just), 6)],
   narrow: linearTicks(0.3, just, 6),
   infinite: [linearTicks(0, Infinity, 6), logTicks(1, Infinity, 6), linearTicks(...padded(-1e308, 1e308), 6)],
+  regret: [regretScale(0.95, [0.5, 0.9, 0.95], 0.15, 1), regretScale(1, [3, 1], 9, -1)].map((scale) => [...[0.5, 0.9, 0.95].map(scale.place), scale.ticks]),
+  flat: regretScale(1, [1], 1, 1),
   usual: [linearTicks(-0.1, 1.1, 7), logTicks(1, 100, 10), padded(0, 1), padded(2, 2)],
 });
 """
@@ -38,6 +42,11 @@ def test_ticks_come_to_an_end_for_any_range(visit):
     (low, high), ticks = found["equal"]
     assert low < 0.3 < high and 1 < len(ticks) < 8 and 0.3 in ticks
     assert found["narrow"] == [0.3]
+    # Equal ratios of the distance to the best are equal steps, and the better value is nearer to its end.
+    low, late, best, ticks = found["regret"][0]
+    assert low < late < best and late - low == pytest.approx(math.log10(0.45 / 0.05))
+    assert [text for _, text in ticks] == ["0.95", "\u22120.1", "\u22120.8"]
+    assert found["regret"][1][0] == found["regret"][1][1] and found["flat"] is None
     assert [len(each) for each in found["infinite"]] == [1, 1, 1]
     assert found["usual"] == [
         [0, 0.2, 0.4, 0.6, 0.8, 1],

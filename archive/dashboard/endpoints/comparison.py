@@ -84,9 +84,11 @@ def _difference(request: Request) -> Response:
 
 
 def _picture(request: Request) -> Response:
-    from archive.kernels.differences.picture import difference_diagram
+    from archive.kernels.differences.picture import difference_diagram, pair_diagram
 
-    drawn = drawing.svg(difference_diagram(_explain(request)), theme=theme_of(request))
+    beside = choice(request, "view", ("merged", "beside"), "merged") == "beside"
+    draw = pair_diagram if beside else difference_diagram
+    drawn = drawing.svg(draw(_explain(request)), theme=theme_of(request))
     return Response(
         drawn, headers={"cache-control": "private, max-age=86400"}, media_type="image/svg+xml"
     )

@@ -228,12 +228,16 @@ def _others(snapshot: Snapshot, front: set[int]) -> list[dict[str, Any]]:
     return others
 
 
-def _steps(history: tuple[tuple[int, float], ...]) -> list[tuple[int, float]]:
-    """Return the results at which the hypervolume changes, some in even steps, and the last."""
+def _steps(history: tuple[tuple[int, float], ...]) -> list[tuple[int, float, int]]:
+    """Return the results at which the hypervolume changes, some in even steps, and the last.
+
+    A step has the number of the proposal, the hypervolume, and the count of results so far.
+    """
+    counted = [(number, volume, index) for index, (number, volume) in enumerate(history, 1)]
     volumes = np.array([volume for _, volume in history])
     changes = np.flatnonzero(np.diff(volumes, prepend=-1.0) != 0)
     kept = changes[evenly(len(changes), STEPS)].tolist()
-    return pick(history, dict.fromkeys([*kept, len(history) - 1]))
+    return pick(counted, dict.fromkeys([*kept, len(history) - 1]))
 
 
 ROUTES = [

@@ -25,10 +25,13 @@ from archive.dashboard.feeds.study import (
     STATE,
     VALUE,
     StudyFeed,
+    kind_of,
 )
 from archive.dashboard.wire import binary_response, json_response, table
 from archive.errors import UsageError
 from archive.objectives import sign
+from archive.plots.data.curves import evenly
+from archive.plots.data.results import pick
 from archive.queries.proposals import DETAILS_OF_PROPOSAL, FAILED, VALUES_OF_NETWORKS, WAITING
 from archive.queue import backlog, event_log, workers
 from archive.store.properties import CURVE, EPOCH, from_json, proposal_id, with_prefix
@@ -92,6 +95,7 @@ def _table_of(feed: StudyFeed, version: str) -> bytes:
             "state": ("u1", [states[name] for name in column("state")]),
             "agent": ("u4", [numbers[name] for name in of_agents]),
             "reused": ("u1", [source is not None for source in column("answered_from")]),
+            "cancelled": ("u1", [kind_of(row) == "cancelled" for row in rows]),
             **{
                 name: (kind, np.array(column(name), dtype=np.float64))
                 for name, kind in kinds.items()
@@ -177,12 +181,19 @@ def _part(
 
 
 def _curves(request: Request) -> Response:
-    """Return the curves of some proposals, or of the best ones."""
+    """Return the curves of some proposals, or of the best ones and of others in even steps.
+
+    `best` has the numbers of the best ones, the best first.
+    """
     count = integer(request, "top", CURVES, least=1, most=MOST_CURVES)
+    others = integer(request, "others", 0, most=MOST_CURVES)
     asked = request.query_params.get("numbers", "")
     with news_of(request).study(named_study(request)) as feed:
         study = feed.study
-        numbers = _numbers(asked) if asked else _best(feed, count)
+        ranked = _numbers(asked) if asked else _best(feed, count + len(feed.rows) * bool(others))
+        best = ranked[:count]
+        rest = [] if asked else ranked[count:]
+        numbers = [*best, *pick(rest, evenly(len(rest), others))]
 
     ids = [proposal_id(study.name, number) for number in numbers[:MOST_CURVES]]
     rows: list[Row] = []
@@ -198,7 +209,7 @@ def _curves(request: Request) -> Response:
         if epochs:
             curves.append({"number": number, "epochs": epochs, "curve": curve})
 
-    return json_response({"objective": study.objective, "curves": curves})
+    return json_response({"objective": study.objective, "best": best, "curves": curves})
 
 
 def _numbers(text: str) -> list[int]:

@@ -227,7 +227,7 @@ class StudyFeed(Feed):
         changed |= dict.fromkeys(number for number in self.rows if number not in read)
         self.rows = dict(sorted(read.items()))
         others = [row for row in self.rows.values() if row[STATE] != "COMPLETE"]
-        self._counts = Counter(map(_kind, others)) + Counter(complete=len(read) - len(others))
+        self._counts = Counter(map(kind_of, others)) + Counter(complete=len(read) - len(others))
         self._improve(self.rows.values())
         self._lately.append(set(map(_number_of, filter(_is_open, others))))
         self._recheck = deque(map(_number_of, filter(_is_doubtful, others)))
@@ -251,9 +251,9 @@ class StudyFeed(Feed):
                 continue
 
             if before is not None:
-                self._counts[_kind(before)] -= 1
+                self._counts[kind_of(before)] -= 1
 
-            self._counts[_kind(row)] += 1
+            self._counts[kind_of(row)] += 1
             if _is_doubtful(row) and (before is None or not _is_doubtful(before)):
                 self._recheck.append(number)
 
@@ -358,7 +358,7 @@ def _run(row: Row) -> dict[str, Any]:
     return {**run, "curve": curve, "epochs": epochs}
 
 
-def _kind(row: Row) -> str:
+def kind_of(row: Row) -> str:
     """Return the state of a row in lower case, with cancelled ones apart from failed ones."""
     cancelled = row[STATE] == "FAILED" and is_cancelled(State.FAILED, row[REASON])
     return "cancelled" if cancelled else str(row[STATE]).lower()

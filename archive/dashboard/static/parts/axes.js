@@ -56,3 +56,26 @@ export function timeTicks(begin, end, most) {
   for (let time = Math.ceil((begin - shift) / step) * step + shift; time <= end; time += step) ticks.push(time);
   return ticks;
 }
+
+/**
+ * A scale that shows late gains: the distance to the best value, on a logarithmic axis with the best at the better end.
+ *
+ * The best itself stands half of the smallest gain from the best, since the logarithm of nothing is no place.
+ * @param {number} best @param {number[]} steps values of the best so far @param {number} worst @param {number} sign 1 where larger is better
+ * @returns {{ place: (value: number) => number, ticks: [number, string][] } | null} null where all values are equal
+ */
+export function regretScale(best, steps, worst, sign, text = String) {
+  const range = sign * (best - worst);
+  if (!(range > 0) || !Number.isFinite(range)) return null;
+  const gains = steps.slice(1).map((value, at) => sign * (value - steps[at])).filter((gain) => gain > 0);
+  const least = Math.max(range * 1e-4, Math.min(range / 10, ...gains) / 2);
+  const place = (/** @type {number} */ value) => -sign * Math.log10(Math.max(sign * (best - value), least));
+  /** @type {[number, string][]} */
+  const ticks = [[place(best), text(best)]];
+  for (let power = Math.ceil(Math.log10(least * 1.5)); power <= Math.log10(range) + 0.02; power++) {
+    const gap = Number((10 ** power).toPrecision(1));
+    ticks.push([place(best - sign * gap), `${sign > 0 ? "−" : "+"}${text(gap)}`]);
+  }
+  if (ticks.length < 3) ticks.push([place(worst), `${sign > 0 ? "−" : "+"}${text(Number(range.toPrecision(2)))}`]);
+  return { place, ticks };
+}

@@ -222,6 +222,14 @@ export function choice(name, options, chosen, change) {
   return el("label.choice", {}, name, " ", select);
 }
 
+/** A choice of few, all in sight: one control with a button for each. @param {string} name @param {[string, string][]} options @param {string} chosen @param {(value: string) => void} change */
+export function pick(name, options, chosen, change) {
+  const group = `pick-${name}-${picks++}`;
+  return el("fieldset.pick", {}, el("legend", {}, name), options.map(([value, text]) => el("label", {},
+    el("input", { type: "radio", name: group, value, checked: value === chosen, onchange: () => change(value) }), el("span", {}, text))));
+}
+let picks = 0;
+
 /** @param {string} name of a custom property @returns {string} */
 export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 

@@ -6,7 +6,7 @@
  * copy. Later rows come with the news, one array of fields each.
  */
 
-import { request, studyPath } from "./page.js";
+import { isCancelled, request, studyPath } from "./page.js";
 
 const ARRAYS = { f8: Float64Array, f4: Float32Array, u4: Uint32Array, u1: Uint8Array };
 
@@ -90,9 +90,10 @@ export class Points {
       this.places.set(values.number, at);
       this.#reserve();
     }
+    values.cancelled = Number(isCancelled(values));
+    values.reused = Number(values.answered_from !== null);
     values.state = this.states.indexOf(values.state);
     values.agent = this.#agent(values.agent);
-    values.reused = Number(values.answered_from !== null);
     for (const [name, column] of Object.entries(this.columns)) {
       column[at] = values[name] ?? NaN;
       if (values[name] != null) this.known.add(name);
@@ -126,8 +127,8 @@ export class Points {
   }
 
   /**
-   * Number of results up to each one, or what their trainings took, in the order in which they ended; NaN without a
-   * result. Results that are not comparable count, too; a reused one took no training.
+   * Number of results up to each one, or what their trainings took, in the order in which they ended; NaN of what has not
+   * ended. Results that are not comparable count, too; a reused one took no training.
    * @param {string | null} cost column; null for the number of results
    */
   spent(cost) {
@@ -139,8 +140,14 @@ export class Points {
     const ended = this.column("finished").map((/** @type {number} */ at) => (at === at ? at : Infinity));
     const sums = new Float64Array(this.rows).fill(NaN);
     let sum = 0;
+    const failed = this.states.indexOf("FAILED");
+    for (let at = 0; at < this.rows; at++) chosen[at] ||= Number(this.columns.state[at] === failed);
     for (const at of sorted(ended, chosen)) {
-      // An unknown or infinite cost must not end the sum.
+      // A failure stands at the results before it. An unknown or infinite cost must not end the sum.
+      if (this.columns.state[at] === failed) {
+        sums[at] = sum;
+        continue;
+      }
       if (!cost) sum += 1;
       else if (!this.columns.reused[at] && Number.isFinite(this.columns[cost][at])) sum += this.columns[cost][at];
       sums[at] = sum;

@@ -10,7 +10,7 @@ import { clock, linearTicks, logTicks, padded, timeTicks } from "./axes.js";
 import { colour, el, onTheme, tick } from "./page.js";
 
 const MANY = 4000;
-const MARGIN = { left: 58, right: 14, top: 10, bottom: 40 };
+const MARGIN = { left: 70, right: 14, top: 10, bottom: 40 };
 const NEAR = 14;
 
 /** Names of the colours of kinds of points, in order; the same as the swatches of style.css. */
@@ -31,6 +31,9 @@ export const COLOURS = ["--blue", "--green", "--pink", "--yellow", "--sky", "--v
  * @property {boolean} [bare] whether to leave out the axes
  * @property {boolean} [diagonal] whether to draw y = x
  * @property {number} [chosen] position of a point to mark
+ * @property {ArrayLike<number>} [hollow] whether a point is a hollow triangle: a result of a part of the training
+ * @property {number[]} [crosses] x of what has no value, as crosses at the lower edge
+ * @property {[number, string][]} [yTicks] places and words of the ticks of y, where they are no values
  */
 
 export class Scatter {
@@ -64,7 +67,7 @@ export class Scatter {
 
   /** @param {Plotted} data */
   show(data) {
-    if (this.data && (this.data.xTitle !== data.xTitle || this.data.log !== data.log)) this.zoom = null;
+    if (this.data && (this.data.xTitle !== data.xTitle || this.data.yTitle !== data.yTitle || this.data.log !== data.log)) this.zoom = null;
     this.data = data;
     this.near = -1;
     this.tip.hidden = true;
@@ -102,6 +105,7 @@ export class Scatter {
     context.rect(this.box.left, this.box.top, this.box.width, this.box.height);
     context.clip();
     if (!many) this.#discs(context, data);
+    this.#crosses(context, data);
     this.#lines(context, data);
     if (this.near >= 0) this.#mark(context, data, this.near);
     if (data.chosen !== undefined) this.#mark(context, data, data.chosen);
@@ -174,10 +178,16 @@ export class Scatter {
     context.fillText(data.xTitle, left + width / 2, top + height + 21);
     context.textAlign = "right";
     context.textBaseline = "middle";
-    for (const value of linearTicks(y0, y1, Math.max(2, Math.floor(height / 45)))) {
+    const ticksOfY = data.yTicks?.filter(([value]) => value >= y0 && value <= y1)
+      ?? linearTicks(y0, y1, Math.max(2, Math.floor(height / 45))).map((value) => /** @type {[number, string]} */ ([value, tick(value)]));
+    let last = Infinity;
+    for (const [value, text] of ticksOfY) {
       const y = Math.round(this.py(value)) + 0.5;
+      // The first ones are the most important.
+      if (Math.abs(y - last) < 16) continue;
+      last = y;
       line(context, left, y, left + width, y);
-      context.fillText(tick(value), left - 6, y);
+      context.fillText(text, left - 6, y);
     }
     context.save();
     context.translate(11, top + height / 2);
@@ -200,12 +210,35 @@ export class Scatter {
     context.globalAlpha = 0.75;
     for (let at = 0; at < data.x.length; at++) {
       if (!isDrawn(data, at)) continue;
-      context.fillStyle = palette[data.kind[at] % palette.length];
+      const shade = palette[data.kind[at] % palette.length];
+      const [x, y] = [this.px(data.x[at]), this.py(data.y[at])];
       context.beginPath();
-      context.arc(this.px(data.x[at]), this.py(data.y[at]), 3, 0, 7);
-      context.fill();
+      if (data.hollow?.[at]) {
+        context.strokeStyle = colour("--pruned");
+        context.moveTo(x - 4, y + 3);
+        context.lineTo(x + 4, y + 3);
+        context.lineTo(x, y - 4);
+        context.closePath();
+        context.stroke();
+      } else {
+        context.fillStyle = shade;
+        context.arc(x, y, 3, 0, 7);
+        context.fill();
+      }
     }
     context.globalAlpha = 1;
+  }
+
+  /** @param {CanvasRenderingContext2D} context @param {Plotted} data */
+  #crosses(context, data) {
+    context.strokeStyle = colour("--failed");
+    context.lineWidth = 1.5;
+    const y = this.box.top + this.box.height - 6;
+    for (const value of data.crosses ?? []) {
+      const x = this.px(value);
+      line(context, x - 3, y - 3, x + 3, y + 3);
+      line(context, x - 3, y + 3, x + 3, y - 3);
+    }
   }
 
   /** @param {CanvasRenderingContext2D} context @param {Plotted} data @param {number} ratio */

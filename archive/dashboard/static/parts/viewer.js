@@ -10,7 +10,7 @@ import { api, el, failed, number, request } from "./page.js";
 
 const [SMALLEST, LARGEST, STEP] = [0.1, 6, 1.25];
 /** Scales of the first look: boxes stay legible, and a small network does not become huge. */
-const [LEAST, MOST] = [0.7, 1.6];
+const [LEAST, MOST] = [0.6, 1.6];
 
 export class NetworkViewer {
   /** @param {object} [options] @param {string} [options.study] whose task decides the sizes of layers */
@@ -23,6 +23,8 @@ export class NetworkViewer {
     /** Width and height of the picture, and what is seen of it: the left upper corner and the scale. */
     this.size = [1, 1];
     this.seen = { x: 0, y: 0, scale: 1 };
+    /** Whether a scale was chosen for the picture: not while it has no place. */
+    this.fitted = false;
     /** @type {Map<Element, string[]>} */
     this.texts = new Map();
     /** @type {{ shape: number[], params: number }[]} */
@@ -35,7 +37,7 @@ export class NetworkViewer {
     this.tools = el("div.viewing", {}, this.folding, button("−", "Smaller", () => this.#zoom(1 / STEP)), button("+", "Larger", () => this.#zoom(STEP)),
       button("Fit", "Show all", () => this.#fit(true)));
     this.element = el("div.viewer", {}, this.place, this.tools, this.tip);
-    new ResizeObserver(() => this.#draw()).observe(this.place);
+    new ResizeObserver(() => (this.fitted ? this.#draw() : this.#fit(false))).observe(this.place);
     this.#listen();
   }
 
@@ -46,9 +48,17 @@ export class NetworkViewer {
     this.#load();
   }
 
+  /** Show another picture of the server, without sizes. @param {string} path */
+  showPath(path) {
+    if (path === this.key) return;
+    this.key = path;
+    this.#load();
+  }
+
   async #load() {
     const key = this.key;
-    const path = `/networks/${encodeURIComponent(key)}.svg?theme=page&fold=${this.folded ? "yes" : "no"}&layers=${this.folded ? "no" : "yes"}`;
+    const drawn = key.startsWith("/");
+    const path = drawn ? key : `/networks/${encodeURIComponent(key)}.svg?theme=page&fold=${this.folded ? "yes" : "no"}&layers=${this.folded ? "no" : "yes"}`;
     try {
       const text = await (await request(path)).text();
       if (key !== this.key) return;
@@ -57,6 +67,7 @@ export class NetworkViewer {
       if (key === this.key) failed(this.place, error);
       return;
     }
+    if (drawn) return;
     const study = this.options.study;
     const { sizes } = await api(`/api/networks/${encodeURIComponent(key)}/sizes?${new URLSearchParams(study === undefined ? {} : { study })}`).catch(() => ({ sizes: [] }));
     if (key === this.key) this.sizes = sizes;
@@ -81,8 +92,9 @@ export class NetworkViewer {
     title?.remove();
     picture.removeAttribute("role");
     picture.setAttribute("aria-hidden", "true");
-    if (this.folded) this.folding.hidden = !picture.querySelector(".aa-frame");
+    if (this.folded) this.folding.hidden = this.key.startsWith("/") || !picture.querySelector(".aa-frame");
     this.picture = picture;
+    this.fitted = false;
     this.place.replaceChildren(picture);
     this.#fit(false);
   }
@@ -90,7 +102,8 @@ export class NetworkViewer {
   /** Show all; `small` also where that is too small to read. @param {boolean} small */
   #fit(small) {
     const { clientWidth: width, clientHeight: height } = this.place;
-    if (!width || !height) return;
+    if (!width || !height || !this.picture) return;
+    this.fitted = true;
     const whole = Math.min(width / this.size[0], height / this.size[1]);
     const scale = Math.min(MOST, small ? whole : Math.max(whole, Math.min(LEAST, width / this.size[0])));
     this.seen = { scale, x: (this.size[0] - width / scale) / 2, y: scale > whole ? 0 : (this.size[1] - height / scale) / 2 };

@@ -31,7 +31,7 @@ export const refreshAnswer = whenSeen(answerPart, load, 3000);
 async function load() {
   try {
     // The estimate of the noise takes seconds; what needs none is shown before.
-    if (!found?.architecture) {
+    if (!isFresh()) {
       found = await api(studyPath(name, "answer", { estimated: "no" }));
       showAnswer();
     }
@@ -42,6 +42,12 @@ async function load() {
   showAnswer();
 }
 
+/** Whether the last answer is of the best result that is known now. */
+function isFresh() {
+  const { best } = study.points.about;
+  return Boolean(best && found?.architecture && (found.number === best.number || found.luckiest === best.number));
+}
+
 /** Show what is known now: the best result at once, and the estimate of its value when it has come. */
 export function showAnswer() {
   const { about } = study.points;
@@ -50,12 +56,11 @@ export function showAnswer() {
   answerPart.classList.toggle("open", !best);
   nothing.hidden = Boolean(best);
   if (!best) {
-    fill(nothing, about.counts.running ? "The first network is in training. Its value, its picture and what it beats will be here."
-      : ["No result yet. Results come as soon as a trainer serves the study: ", el("code", {}, "archive trainer")]);
+    fill(nothing, ...noResult(about.counts));
     return;
   }
   // An answer to earlier results gives way to a better one until the server has judged it.
-  const fresh = found?.architecture && (found.number === best.number || found.luckiest === best.number) ? found : null;
+  const fresh = isFresh() ? found : null;
   const answer = fresh ?? { number: best.number, architecture: best.architecture, value: best.value, configuration: best.configuration, beaten: [], metrics: {} };
   viewer.show(answer.architecture);
   refill(lead, el("p.eyebrow", {}, el("i.star", {}, "★"), about.objectives.length > 1 ? ` Best ${about.objective}` : " Recommended network"),
@@ -67,6 +72,14 @@ export function showAnswer() {
   refill(beaten, ...fresh ? gains(fresh) : []);
   refill(made, ...facts(answer), chips(answer.configuration));
   refill(buttons, ...actions(answer));
+}
+
+/** What a study without a result waits for. @param {Record<string, number>} counts */
+function noResult(counts) {
+  if (counts.running) return ["The first network is in training. Its picture, its value and what it beats will be here."];
+  if (counts.waiting) return ["No result yet: ", el("code", {}, "archive trainer"), " trains what waits."];
+  if (counts.failed) return ["No result: the table below has the reasons of the failures."];
+  return ["No result. The search is continued by ", el("code", {}, `archive search --study ${quote(name)}`)];
 }
 
 /** A value with as many digits as its interval permits. @param {number} value @param {any} answer */
@@ -103,8 +116,9 @@ function gains(answer) {
 /** @param {any} answer @param {any} row with the difference, where positive is better @param {any[]} what */
 function gain(answer, row, what) {
   const sized = rounded(Math.abs(row.gain), answer);
-  const text = row.gain > 0 ? `+${sized}` : row.gain < 0 ? `−${sized}` : "±0";
-  return el("li", {}, el(row.gain >= 0 ? "b.gain" : "b.loss", {}, text), el("span", {}, row.gain < 0 ? "below " : "over ", ...what), el("span.quiet.number", {}, rounded(row.value, answer)));
+  const same = Number(sized) === 0;
+  const text = `${same ? "±" : row.gain > 0 ? "+" : "−"}${sized}`;
+  return el("li", {}, el(same ? "b.quiet" : row.gain > 0 ? "b.gain" : "b.loss", {}, text), el("span", {}, row.gain < 0 ? "below " : "over ", ...what), el("span.quiet.number", {}, rounded(row.value, answer)));
 }
 
 const QUANTITIES = { params: "parameters", flops: "multiply-adds", latency_ms: "latency (ms)" };

@@ -19,16 +19,17 @@ const table = new Table([
   { name: "raised", title: "added to best", numeric: true, cell: (row) => number(row.raised) },
 ], { sort: "median", descending: true });
 
-export const gainsCard = section("Gains of operations", place);
-export const refreshGains = whenSeen(gainsCard, load, 10_000);
+const card = section("Gains of operations", place);
+card.hidden = true;
+/** The card is absent without gains; its place is there, so that it can be seen. */
+export const gainsPart = el("div", {}, card);
+export const refreshGains = whenSeen(gainsPart, load, 10_000);
 
 async function load() {
   try {
     const found = await api(studyPath(name, "gains"));
-    if (found.nothing) {
-      fill(place, el("p.quiet", {}, found.nothing));
-      return;
-    }
+    card.hidden = Boolean(found.nothing);
+    if (found.nothing) return;
     const ends = found.operations.flatMap((/** @type {any} */ each) => [each.quantiles[0], each.quantiles[4]]);
     // The boxes share the range of all gains. It is part of each row: a row that has not changed is not drawn again.
     const range = [Math.min(0, ...ends), Math.max(0, ...ends)];

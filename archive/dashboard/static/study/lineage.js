@@ -1,26 +1,48 @@
 // @ts-check
-/** The steps that led to a study's best network. */
+/** What the search changed: the steps that led to the best network, and parent and child of a step side by side. */
 
-import { api, el, failed, fill, networkAnchor, number, operationWords, section, studyPath } from "../parts/page.js";
+import { api, el, failed, fill, networkAnchor, networkLink, number, operationWords, section, studyPath } from "../parts/page.js";
+import { whenSeen } from "../parts/timing.js";
+import { NetworkViewer } from "../parts/viewer.js";
 import { name, openNumber, sign } from "./state.js";
 
-const place = el("div", {}, el("p.quiet", {}, "Loading …"));
+const list = el("ol.steps");
+const said = el("p.sure");
+const compare = el("p");
+const viewer = new NetworkViewer();
+const problem = el("p");
 
-export const lineageCard = section("Lineage of the best network", place);
+const card = section("What the search changed", el("div.answer.changed", {}, el("div", {}, said, viewer.element, compare), list), problem);
+card.hidden = true;
+/** The card is absent without ancestors; its place is there, so that it can be seen. */
+export const lineagePart = el("div", {}, card);
+export const refreshLineage = whenSeen(lineagePart, load, 10_000);
 
-export async function loadLineage() {
+/** @typedef {{ key: string, operations: string[] }} Step */
+
+/** Child of the step that is shown; the user's choice stays. @type {string | null} */
+let chosen = null;
+
+async function load() {
   try {
     const found = await api(studyPath(name, "lineage"));
     const values = new Map(found.networks.map((/** @type {any} */ each) => [each.key, each]));
     const path = longest(found.key, found.steps);
-    fill(place, path.length > 1 ? el("ol.steps", {}, path.map((step, at) => item(step, values, at ? path[at - 1] : null, found.builds)))
-      : el("p.quiet", {}, found.key ? "The best network has no recorded ancestor." : "No result yet."));
+    card.hidden = path.length < 2;
+    if (card.hidden) return;
+    const gains = path.map((step, at) => gainOf(values, step, path[at - 1]));
+    const helped = gains.findLastIndex((gain) => gain !== null && gain > 0);
+    const child = chosen && path.findIndex((step) => step.key === chosen) > 0 ? path.findIndex((step) => step.key === chosen) : Math.max(1, helped);
+    const show = (/** @type {number} */ at) => {
+      showStep(path[at - 1], path[at], gains[at], at === helped);
+      fill(list, path.map((step, place) => item(step, values, place ? path[place - 1] : null, found.builds, gains[place], place === at, () => { chosen = step.key; show(place); })).reverse());
+    };
+    show(child);
+    fill(problem);
   } catch (error) {
-    return failed(place, error);
+    return failed(problem, error);
   }
 }
-
-/** @typedef {{ key: string, operations: string[] }} Step */
 
 /** The longest known way to a network, the first ancestor first. @param {string} key @param {any[]} steps @returns {Step[]} */
 function longest(key, steps) {
@@ -38,14 +60,29 @@ function longest(key, steps) {
   return path;
 }
 
-/** @param {Step} step @param {Map<string, any>} values @param {Step | null} before @param {Record<string, string>} builds */
-function item(step, values, before, builds) {
+/** How much better a network is than its parent. @param {Map<string, any>} values @param {Step} step @param {Step | undefined} before @returns {number | null} */
+function gainOf(values, step, before) {
+  const [own, last] = [values.get(step.key), before && values.get(before.key)];
+  return own?.value != null && last?.value != null ? sign() * (own.value - last.value) : null;
+}
+
+/** @param {number | null} gain */
+const gainText = (gain) => (gain === null ? null : el(gain > 0 ? "b.gain" : gain < 0 ? "b.loss" : "b.quiet", {}, `${gain > 0 ? "+" : gain < 0 ? "−" : "±"}${number(Math.abs(gain))}`));
+
+/** @param {Step} before @param {Step} step @param {number | null} gain @param {boolean} last whether it is the last one that helped */
+function showStep(before, step, gain, last) {
+  fill(said, last ? "The last change that helped: " : "This change: ", step.operations.length ? operationWords(step.operations) : "not on record", gain === null ? "" : ", ", gainText(gain));
+  const query = new URLSearchParams([["network", before.key], ["network", step.key]]);
+  viewer.showPath(`/differences.svg?${query}&view=beside&theme=page`);
+  fill(compare, el("a", { href: `/compare?${query}` }, "Compare parent and child"), ", or open ", el("a", { href: networkLink(step.key) }, "the child"));
+}
+
+/** @param {Step} step @param {Map<string, any>} values @param {Step | null} before @param {Record<string, string>} builds @param {number | null} gain @param {boolean} shown @param {() => void} choose */
+function item(step, values, before, builds, gain, shown, choose) {
   const own = values.get(step.key);
-  const last = before && values.get(before.key);
-  const gain = own?.value != null && last?.value != null ? sign() * (own.value - last.value) : null;
-  return el("li", {}, networkAnchor(step.key), own ? [" ", el("button.small", { type: "button", onclick: () => openNumber(own.number) }, `#${own.number}`)] : null,
-    own?.value != null ? [" ", el("b", {}, number(own.value))] : null,
-    gain === null ? null : el(gain >= 0 ? "span.gain" : "span.loss", {}, ` ${gain >= 0 ? "+" : "−"}${number(Math.abs(gain))}`),
+  return el(shown ? "li.shown" : "li", {}, networkAnchor(step.key), own ? [" ", el("button.small", { type: "button", onclick: () => openNumber(own.number) }, `#${own.number}`)] : null,
+    own?.value != null ? [" ", el("b", {}, number(own.value))] : null, gain === null ? null : [" ", gainText(gain)],
     builds[step.key] ? [before && builds[step.key] === builds[before.key] ? " builds the same network " : " builds ", networkAnchor(builds[step.key])] : null,
-    step.operations.length ? el("div.quiet", {}, operationWords(step.operations)) : null);
+    before && el("div.quiet", {}, step.operations.length ? operationWords(step.operations) : "a change that is not on record", " ",
+      el("button.small", { type: "button", "aria-pressed": String(shown), onclick: choose }, "show")));
 }

@@ -8,7 +8,9 @@ import { whenSeen } from "../parts/timing.js";
 import { name, openNumber, sign } from "./state.js";
 
 const [WIDTH, HEIGHT] = [180, 18];
-const PANEL = { width: 260, height: 170, left: 40, right: 8, top: 8, bottom: 40 };
+/** Parameters that are shown at first: more would hide the slices. */
+const SHOWN = 8;
+const PANEL = { width: 260, height: 170, left: 52, right: 8, top: 8, bottom: 40 };
 
 const note = el("p.quiet");
 const panels = el("div.slices");
@@ -20,18 +22,34 @@ const table = new Table([
   { name: "results", numeric: true, wide: true },
 ], { sort: "share", descending: true });
 
-const card = section("What matters", table.element, note, panels);
+const more = /** @type {HTMLInputElement} */ (el("input", { type: "checkbox", onchange: () => showRows() }));
+const moreLabel = el("label.choice");
+
+const card = section("What matters", table.element, moreLabel, note, panels);
 card.hidden = true;
 /** The card is hidden until it has something to say; its place is always there, so that it can be seen. */
 export const mattersPart = el("div", {}, card);
 export const refreshMatters = whenSeen(mattersPart, load, 15_000);
+
+/** @type {any[]} */
+let rows = [];
+
+/** Show the parameters that explain something, the strongest first; all on request. */
+function showRows() {
+  const ranked = [...rows].sort((first, second) => (second.variance?.share ?? -1) - (first.variance?.share ?? -1));
+  const telling = ranked.filter((row) => row.variance?.share >= 0.0005).slice(0, SHOWN);
+  moreLabel.hidden = telling.length === rows.length || !telling.length;
+  fill(moreLabel, more, ` the other ${rows.length - telling.length} parameters, which explain less`);
+  table.show(more.checked || !telling.length ? rows : telling);
+}
 
 async function load() {
   try {
     const found = await api(studyPath(name, "matters"));
     card.hidden = Boolean(found.nothing) || found.explained <= 0;
     if (card.hidden) return;
-    table.show(found.parameters);
+    rows = found.parameters;
+    showRows();
     const pairs = found.pairs.slice(0, 3).map((/** @type {any} */ pair) => `${pair.first} × ${pair.second} ${percent(pair.variance)} %`);
     fill(note, `Variance is the share of the variance of ${found.objective} that a parameter explains alone, by a forest of ${found.results} results, `,
       `which explains ${Math.round(100 * found.explained)} % of results that it has not seen. Near best is how much it tells the best tenth from the others. `,

@@ -81,8 +81,8 @@ function showFront() {
 function showGrowth() {
   if (!found?.front) return;
   const steps = found.history.map((/** @type {any} */ _, /** @type {number} */ at) => at);
-  growth.show({ x: found.history.map((/** @type {any} */ each) => each[0]), y: found.history.map((/** @type {any} */ each) => each[1]), kind: steps.map(() => 0),
-    shown: steps.map(() => 1), xTitle: "evaluation", yTitle: "hypervolume", lines: [{ points: steps, kind: "--ink", step: true }] });
+  growth.show({ x: found.history.map((/** @type {any} */ each) => each[2]), y: found.history.map((/** @type {any} */ each) => each[1]), kind: steps.map(() => 0),
+    shown: steps.map(() => 1), xTitle: "evaluations", yTitle: "hypervolume", lines: [{ points: steps, kind: "--best", step: true }] });
 }
 
 /** @param {number} at */

@@ -33,7 +33,7 @@ export function describeProgress(points) {
   const others = Object.entries(about.counts).filter(([each]) => each !== "complete");
   const state = finished ? "finished" : running ? "running" : works ? "waiting" : "stopped";
   return [el(`span.badge.${finished ? "complete" : works ? state : "left"}`, {}, state),
-    el("span", {}, el("b", { id: "done" }, String(done)), isLimited(about) ? ` of ${about.budget} evaluated` : " evaluated"),
+    el("span", {}, el("b", { id: "done" }, String(done)), isLimited(about) ? ` of ${about.budget} evaluated` : " evaluated, no limit"),
     isLimited(about) && el("progress", { value: Math.min(1, done / (about.budget || 1)), max: 1, "aria-label": "evaluated share of the budget" }),
     times.length > 0 && el("span.quiet", {}, times.join(", ")),
     ...others.map(([each, count]) => el("span", {}, badge(each), ` ${count}`))];

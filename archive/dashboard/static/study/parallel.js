@@ -12,12 +12,15 @@ const KINDS = { hyperparameter: "hyperparameters", decision: "decisions", size: 
 
 const note = el("p.quiet", {}, "Loading …");
 const axes = el("details", { hidden: true });
-const legend = el("p.legend", {}, el("span", {}, el("i.swatch-g6"), "best"), el("span", {}, el("i.swatch-g3")), el("span", {}, el("i.swatch-g0"), "worst"));
+const legend = el("p.legend", {}, el("span", {}, el("i.swatch-g6"), "best"), el("span", {}, el("i.swatch-g3"), "middle"), el("span", {}, el("i.swatch-g0"), "worst"));
 const plot = new ParallelView("One line a result", { open: openNumber, ranged, ranges: ranges() });
 
 const title = el("span", {}, "What differs");
-export const parallelCard = section(title, legend, plot.element, note, axes);
-export const refreshParallel = whenSeen(parallelCard, load, 10_000);
+const card = section(title, legend, plot.element, note, axes);
+card.hidden = true;
+/** The card is absent where nothing differs; its place is there, so that it can be seen. */
+export const parallelPart = el("div", {}, card);
+export const refreshParallel = whenSeen(parallelPart, load, 10_000);
 
 /** Chosen ranges of axes, as the address has them: LOW:HIGH:NAME. @returns {import("../parts/parallel.js").Ranges} */
 function ranges() {
@@ -36,12 +39,9 @@ async function load() {
   const query = new URLSearchParams([["study", name], ...address.getAll("axis").map((axis) => ["axis", axis])]);
   try {
     const found = await api(`${studyPath(name, "parallel").split("?")[0]}?${query}`);
-    plot.element.hidden = legend.hidden = axes.hidden = Boolean(found.nothing);
-    if (found.nothing) {
-      fill(title, "What differs");
-      fill(note, found.nothing);
-      return;
-    }
+    card.hidden = Boolean(found.nothing);
+    if (found.nothing) return;
+    plot.element.hidden = legend.hidden = axes.hidden = false;
     plot.show(found);
     fill(title, titleOf(found.axes));
     plot.picture.setAttribute("aria-label", `${titleOf(found.axes)} beside the value, one line a result`);

@@ -1,14 +1,16 @@
 // @ts-check
 /** Scatter plots of a study's results: progress, value against cost with the front, predicted and observed. */
 
+import { regretScale } from "../parts/axes.js";
 import { offer } from "../parts/focus.js";
-import { address, carry, choice, el, fill, number, section } from "../parts/page.js";
+import { address, carry, choice, el, fill, number, pick, section, tick } from "../parts/page.js";
 import { improvements, objectiveColumn } from "../parts/points.js";
 import { COLOURS, Scatter } from "../parts/scatter.js";
+import { cut } from "../parts/svg.js";
 import { whenSeen } from "../parts/timing.js";
 import { openNumber, sign, signed, study } from "./state.js";
 
-const AXES = { number: "evaluations", finished: "time", spent: "seconds of training, summed", epochs_spent: "epochs, summed" };
+const AXES = { number: "evaluations", finished: "time", spent: "training time", epochs_spent: "epochs" };
 const COSTS = { params: "parameters", flops: "multiply-adds", latency_ms: "latency (ms)", peak_memory_bytes: "peak memory (bytes)",
   seconds: "seconds of training", epochs: "epochs" };
 
@@ -20,9 +22,12 @@ const predicted = new Scatter("Observed against predicted value", { describe, op
 const frontTools = el("div.tools");
 const objectiveTools = el("span");
 
+const marks = el("p.legend");
 export const progressCard = section("Progress", el("div.tools", {},
-  choice("against", Object.entries(AXES), address.get("x") ?? "number", (x) => { carry({ x: x === "number" ? null : x }); showProgress(); }), objectiveTools, legend),
-progress.element);
+  pick("against", Object.entries(AXES), address.get("x") ?? "number", (x) => { carry({ x: x === "number" ? null : x }); showProgress(); }),
+  pick("scale", [["gains", "late gains"], ["values", "values"]], address.get("scale") ?? "gains", (scale) => { carry({ scale: scale === "gains" ? null : scale }); showProgress(); showFront(); }),
+  objectiveTools),
+progress.element, marks, legend);
 export const frontCard = section("Value against cost", frontTools, front.element);
 export const predictedCard = section("Predicted and observed", predicted.element);
 
@@ -58,19 +63,63 @@ function showLegend() {
   fill(legend, used.length > 1 ? used.map((agent, at) => el("span", {}, el(`i.swatch-${at}`), agent)) : null);
 }
 
+/** Units of times: the largest of which there are two. */
+const UNITS = /** @type {[number, string][]} */ ([[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]]);
+
+/** Seconds in their usual unit. @param {ArrayLike<number>} times @returns {[number[], string]} */
+function inUnit(times) {
+  const values = Array.from(times);
+  const most = values.reduce((largest, time) => (time > largest && time < Infinity ? time : largest), 0);
+  const [size, unit] = UNITS.find(([each]) => most >= 2 * each) ?? [1, "s"];
+  return [values.map((time) => time / size), unit];
+}
+
+/** @param {string} by @returns {[ArrayLike<number>, string]} */
+function across(by) {
+  const { points } = study;
+  if (by === "finished") {
+    const [x, unit] = inUnit(points.column("finished").map((/** @type {number} */ time) => (time - points.about.created) / 1000));
+    return [x, `time since the start (${unit})`];
+  }
+  if (by === "spent") {
+    const [x, unit] = inUnit(points.spent("seconds"));
+    return [x, `training time, summed (${unit})`];
+  }
+  return by === "epochs_spent" ? [points.spent("epochs"), "epochs, summed"] : [points.spent(null), "evaluations"];
+}
+
 function showProgress() {
   const { points } = study;
-  const by = address.get("x") ?? "number";
   const { objectives } = points.about;
   const place = Math.max(0, objectives.findIndex((/** @type {any} */ each) => each.name === address.get("progress")));
   offer(objectiveTools, objectives, () => [objectives.length > 1 && choice("objective", objectives.map((/** @type {any} */ each) => [each.name, `${each.name} (${each.direction})`]),
     objectives[place].name, (name) => { carry({ progress: name === objectives[0].name ? null : name }); showProgress(); })]);
-  const y = points.column(objectiveColumn(place));
-  const whole = points.comparable().map((each, at) => Number(each && Number.isFinite(y[at])));
-  const x = by === "spent" ? points.spent("seconds") : by === "epochs_spent" ? points.spent("epochs") : by === "finished" ? points.column("finished") : points.spent(null);
-  const shown = y.map((/** @type {number} */ value, /** @type {number} */ at) => Number(Number.isFinite(value) && x[at] === x[at]));
-  progress.show({ x, y, kind: points.column("agent"), shown, xTitle: AXES[/** @type {"number"} */ (by)], yTitle: objectives[place].name,
-    time: by === "finished", lines: [{ points: improvements(x, y, whole, objectives[place].direction === "minimise" ? -1 : 1), kind: "--best", step: true }] });
+  const values = points.column(objectiveColumn(place));
+  const whole = points.comparable().map((each, at) => Number(each && Number.isFinite(values[at])));
+  const [x, xTitle] = across(address.get("x") ?? "number");
+  const better = objectives[place].direction === "minimise" ? -1 : 1;
+  const shown = values.map((/** @type {number} */ value, /** @type {number} */ at) => Number(Number.isFinite(value) && x[at] === x[at]));
+  const best = improvements(x, values, whole, better);
+  const scale = (address.get("scale") ?? "gains") === "gains" ? regretOf(values, shown, best, better) : null;
+  // Better than the best are results of a part of the training only: they stand at its place.
+  const y = scale ? values.map(scale.place) : values;
+  const [pruned, failed] = ["PRUNED", "FAILED"].map((state) => points.states.indexOf(state));
+  const state = points.column("state");
+  const hollow = state.map((/** @type {number} */ each) => Number(each === pruned));
+  const crosses = [];
+  for (let at = 0; at < points.rows; at++) if (state[at] === failed && !points.columns.cancelled[at] && x[at] === x[at]) crosses.push(x[at]);
+  progress.show({ x, y, kind: points.column("agent"), shown, xTitle, yTitle: scale ? `${cut(objectives[place].name, 20)}: distance to the best` : objectives[place].name, hollow, crosses,
+    yTicks: scale?.ticks, lines: [{ points: best, kind: "--best", step: true }] });
+  fill(marks, el("span", {}, el("i.swatch-best"), "best so far"), hollow.includes(1) && el("span", {}, el("i.mark.pruned", {}, "△"), "pruned: the value at its rung"),
+    crosses.length > 0 && el("span", {}, el("i.mark.failed", {}, "✕"), `${crosses.length} failed`));
+}
+
+/** @param {ArrayLike<number>} values @param {ArrayLike<number>} shown @param {number[]} best @param {number} better */
+function regretOf(values, shown, best, better) {
+  if (!best.length) return null;
+  let worst = values[best[0]];
+  for (let at = 0; at < values.length; at++) if (shown[at] && better * values[at] < better * worst) worst = values[at];
+  return regretScale(values[best[best.length - 1]], best.map((at) => values[at]), worst, better, tick);
 }
 
 function showFront() {
@@ -84,8 +133,10 @@ function showFront() {
   // A result that reuses another one took no training.
   const reused = chosen[0] === "seconds" ? points.column("reused") : null;
   const shown = points.comparable().map((each, at) => Number(each && Number.isFinite(x[at]) && !reused?.[at]));
-  front.show({ x, y, kind: points.column("agent"), shown, xTitle: chosen[1], yTitle: points.about.objective, log,
-    lines: [{ points: improvements(x, y, shown, sign()), kind: "--best", step: true }] });
+  const line = improvements(x, y, shown, sign());
+  const scale = (address.get("scale") ?? "gains") === "gains" ? regretOf(y, shown, line, sign()) : null;
+  front.show({ x, y: scale ? y.map(scale.place) : y, kind: points.column("agent"), shown, xTitle: chosen[1], yTitle: scale ? `${cut(points.about.objective, 20)}: distance to the best` : points.about.objective, log, yTicks: scale?.ticks,
+    lines: [{ points: line, kind: "--best", step: true }] });
 }
 
 /** @param {boolean} checked */

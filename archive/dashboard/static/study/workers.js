@@ -5,7 +5,6 @@ import { api, badge, carry, el, failed, fill, moment, networkAnchor, number, sec
 import { Table } from "../parts/table.js";
 import { TimelineView, zoomOfAddress } from "../parts/timeline.js";
 import { whenSeen } from "../parts/timing.js";
-import { isFinished } from "./pace.js";
 import { name, openNumber, study } from "./state.js";
 
 /** @type {Map<string, any>} */
@@ -30,11 +29,18 @@ const timeline = new TimelineView("Trials of each worker over time", { open: (tr
   zoomed: (zoom) => carry({ from: zoom && String(zoom[0]), to: zoom && String(zoom[1]) }) });
 
 export const runningCard = section("Running", running.element, list);
-export const timelineCard = section("Workers over time", timeline.element, note);
-export const refreshTimeline = whenSeen(timelineCard, load);
+const timelineCard = section("Workers over time", timeline.element, note);
+timelineCard.hidden = true;
+/** The card is absent before the first trial; its place is there, so that it can be seen. */
+export const timelinePart = el("div", {}, timelineCard);
+export const refreshTimeline = whenSeen(timelinePart, load);
+
+/** Whether a trial runs, or one waits and has to be told of a trainer. */
+const works = () => Boolean(study.points.about.counts.running || study.points.about.counts.waiting);
 
 export function showRunning() {
-  runningCard.hidden = isFinished(study.points.about);
+  runningCard.hidden = !works();
+  running.element.hidden = !study.points.running.length;
   running.show(study.points.running);
 }
 
@@ -51,22 +57,22 @@ export function takeWorkers(news) {
 
 /** Show the trainers that serve the study, once they are known; of a finished study, none is missing. */
 export function showTrainers() {
-  runningCard.hidden = isFinished(study.points.about);
+  runningCard.hidden = !works();
   if (!loaded) return;
   const own = [...trainers.values()].filter((each) => each.state !== "left"
     && (each.study === name || each.trials.some((/** @type {any} */ trial) => trial.study === name) || (!each.study && each.state === "idle")));
   fill(list, own.length ? el("p.workers", {}, own.map((each) => el("span", {}, badge(each.state), ` ${each.id} ${each.device ?? ""}`)))
-    : el("p.quiet", {}, study.points.about.counts.waiting ? "No trainer serves this study. Start one with: archive trainer" : "Nothing waits for a trainer."));
+    : el("p.quiet", {}, study.points.about.counts.waiting ? "No trainer serves this study. Start one with: archive trainer" : ""));
 }
 
 async function load() {
   try {
     const found = await api(`/api/timeline?${new URLSearchParams({ study: name })}`);
-    timeline.element.hidden = !found.trials.length;
+    timelineCard.hidden = !found.trials.length;
     timeline.show(found, null);
-    fill(note, found.trials.length ? `${found.cut ? "The latest " : ""}${found.trials.length} trials. Drag to zoom, double-click to see all.` : "No worker has claimed a proposal of this study.");
+    fill(note, `${found.cut ? "The latest " : ""}${found.trials.length} trials. Drag to zoom, double-click to see all.`);
   } catch (error) {
-    timeline.element.hidden = true;
+    timelineCard.hidden = false;
     return failed(note, error);
   }
 }

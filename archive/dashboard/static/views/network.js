@@ -2,11 +2,12 @@
 /** One network: picture, every evaluation anywhere, relatives, nearest ones, and its graph to copy. */
 
 import {
-  address, api, carry, change, choice, el, failed, fill, mayWrite, moment, networkAnchor, networkLink, number, operationWords, picture, Refused,
+  address, api, carry, change, choice, el, failed, fill, mayWrite, moment, networkAnchor, networkLink, number, operationWords, Refused,
   seconds, section, settings, studyLink, view, word,
 } from "../parts/page.js";
 import { copied } from "../parts/copying.js";
 import { noteOf } from "../parts/note.js";
+import { NetworkViewer } from "../parts/viewer.js";
 import { Table } from "../parts/table.js";
 
 const key = (address.get("key") ?? "").trim();
@@ -22,10 +23,17 @@ function show(found) {
         fact("built from", found.configurations.length ? found.configurations.slice(0, 12).map((/** @type {string} */ each) => [networkAnchor(each), " "]).flat() : null),
         ["params", "flops", "mass"].map((name) => fact(word("quantities", name), found[name] === undefined ? null : number(found[name])))),
       noteOf({ network: found.key }, found.note ?? "", found.tags ?? []).element, actions(found)),
+    el("div.cards", {}, section("Picture", viewed(found.key), el("details", {}, el("summary", {}, "As text"), el("pre", {}, found.text))), found.space === "torch" && section("Blocks", blocks(found.outline)), found.graph && section("Layers", layers(found.graph))),
     section("Evaluations", evaluations(found)),
-    el("div.cards", {}, section("Picture", picture(found.key, found.text), el("details", {}, el("summary", {}, "As text"), el("pre", {}, found.text))), found.space === "torch" && section("Blocks", blocks(found.outline)), found.graph && section("Layers", layers(found.graph))),
     el("div.cards", {}, section("Parents", relatives(found.parents)), section("Children", relatives(found.children))),
     nearest(found));
+}
+
+/** @param {string} network */
+function viewed(network) {
+  const viewer = new NetworkViewer();
+  viewer.show(network);
+  return viewer.element;
 }
 
 /** @param {any} found */

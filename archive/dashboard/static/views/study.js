@@ -5,7 +5,6 @@ import {
   address, api, badge, carry, change, choice, el, failed, fill, isCancelled, isLimited, isRefusal, mayWrite, moment, networkAnchor, number, one,
   seconds, section, settings, studyPath, toast, view,
 } from "../parts/page.js";
-import { Curves } from "../parts/curves.js";
 import { offer, refill } from "../parts/focus.js";
 import { follow } from "../parts/live.js";
 import { noteOf } from "../parts/note.js";
@@ -13,15 +12,16 @@ import { Points } from "../parts/points.js";
 import { Table } from "../parts/table.js";
 import { later, throttled } from "../parts/timing.js";
 import { answerPart, refreshAnswer, showAnswer, stateLine } from "../study/answer.js";
-import { gainsCard, refreshGains } from "../study/gains.js";
-import { lineageCard, loadLineage } from "../study/lineage.js";
+import { curvesCard, refreshCurves, showCurves } from "../study/curves.js";
+import { gainsPart, refreshGains } from "../study/gains.js";
+import { lineagePart, refreshLineage } from "../study/lineage.js";
 import { mattersPart, refreshMatters } from "../study/matters.js";
 import { isFinished } from "../study/pace.js";
 import { growthCard, objectivesCard, paretoCard, refreshObjectives } from "../study/objectives.js";
-import { parallelCard, refreshParallel } from "../study/parallel.js";
+import { parallelPart, refreshParallel } from "../study/parallel.js";
 import { frontCard, predictedCard, progressCard, showScatters } from "../study/scatters.js";
 import { name, openNumber, sign, signed, study } from "../study/state.js";
-import { refreshTimeline, runningCard, showRunning, showTrainers, takeWorkers, timelineCard } from "../study/workers.js";
+import { refreshTimeline, runningCard, showRunning, showTrainers, takeWorkers, timelinePart } from "../study/workers.js";
 
 const PAGE = 50;
 const RETRY = 2000;
@@ -30,8 +30,6 @@ let stop = () => {};
 
 const facts = el("dl.facts");
 const actions = el("div.tools");
-const curves = new Curves("Curves of the best trainings, and of those that run", { open: (label) => openNumber(Number(label.split(" ")[0].slice(1))) });
-const curveTools = el("div.tools");
 
 const table = new Table([
   { name: "number", title: "#", numeric: true, cell: (row) => el("button.small", { type: "button", onclick: () => openNumber(row.number) }, `#${row.number}`) },
@@ -81,41 +79,6 @@ function showActions() {
       `Stop the study ${name}? What waits is cancelled; what runs ends.`).then(() => loadTable()) }, "Stop the study"));
 }
 
-/** @type {any[]} */
-let bestCurves = [];
-
-async function loadCurves() {
-  try {
-    bestCurves = (await api(studyPath(name, "curves", { top: address.get("top") ?? "20" }))).curves;
-  } catch (error) {
-    if (!isRefusal(error)) return true;
-    toast(error.message, true);
-  } finally {
-    showCurves();
-  }
-}
-
-function showCurves() {
-  const metrics = new Set([...bestCurves, ...study.points.running].flatMap((each) => Object.keys(each.curve)));
-  const usual = [study.points.about.objective, `valid_${study.points.about.objective}`, "valid_loss", "train_loss"].find((each) => metrics.has(each));
-  const metric = metrics.has(address.get("metric") ?? "") ? /** @type {string} */ (address.get("metric")) : usual ?? [...metrics][0];
-  curvesCard.hidden = !metric;
-  if (!metric) return;
-  const names = [...metrics].sort();
-  offer(curveTools, [names, usual], () => [
-    choice("metric", names.map((each) => [each, each]), metric, (value) => { carry({ metric: value }); showCurves(); }),
-    choice("best", ["5", "20", "100", "500"].map((each) => [each, each]), address.get("top") ?? "20", (value) => { carry({ top: value }); loadCurves(); }),
-    el("span.legend", {}, el("span", {}, el("i.swatch-0"), "best"), el("span", {}, el("i.swatch-1"), "running"))]);
-  const lines = [];
-  for (const each of bestCurves) {
-    if (each.curve[metric]) lines.push({ label: `#${each.number}`, x: each.epochs, y: each.curve[metric], colour: "--blue" });
-  }
-  for (const each of study.points.running) {
-    if (each.curve[metric]?.length) lines.push({ label: `#${each.number} runs`, x: each.epochs, y: each.curve[metric], colour: "--running", strong: true });
-  }
-  curves.show(lines, "epoch", metric);
-}
-
 let asked = 0;
 
 async function loadTable() {
@@ -144,10 +107,7 @@ function showTableTools() {
   fill(tableTools, find, choice("state", states, address.get("state") ?? "", (state) => { carry({ state, page: null }); loadTable(); }));
 }
 
-const curvesCard = section("Curves", curveTools, curves.element);
 const refreshTable = throttled(2000, loadTable);
-const refreshCurves = throttled(5000, loadCurves);
-const refreshLineage = throttled(10_000, loadLineage);
 study.changed = loadTable;
 
 function showAll() {
@@ -204,9 +164,10 @@ function build() {
     el("section.card.head", {}, el("div.title", {}, el("h1", {}, name), stateLine), answerPart, facts, note.element, actions),
     objectivesCard,
     el("div.cards", {}, paretoCard, growthCard),
-    el("div.cards", {}, progressCard, frontCard, curvesCard, predictedCard),
-    el("div.cards", {}, runningCard, lineageCard),
-    timelineCard, parallelCard, mattersPart, gainsCard,
+    progressCard,
+    el("div.cards", {}, curvesCard, frontCard),
+    mattersPart, parallelPart, lineagePart, gainsPart, predictedCard,
+    runningCard, timelinePart,
     section("Proposals", tableTools, table.element, pager));
 }
 
@@ -223,7 +184,7 @@ function take(news) {
   const best = points.about.best?.number;
   if (points.take(own)) {
     showScatters();
-    refreshAnswer();
+    refreshAnswer(points.about.best?.number !== best);
     refreshTable();
     refreshCurves();
     for (const refresh of [refreshObjectives, refreshTimeline, refreshParallel, refreshMatters, refreshGains]) refresh();
