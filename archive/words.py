@@ -47,6 +47,9 @@ OPERATIONS = {
 }
 """Words for the operations that make a child of its parent; other names stay."""
 
+LAYERS = {"ip": Word("input"), "op": Word("output")}
+"""Words for the ends of a network; other operations of layers stay."""
+
 PARTS = {
     "layer": Word("layer"),
     "skip": Word("skip", "edge past layers"),
@@ -81,6 +84,12 @@ def operation(name: str) -> str:
     """Return the word for an operation, or its name."""
     word = OPERATIONS.get(name)
     return name if word is None else word.text
+
+
+def layer(operation: str) -> str:
+    """Return the word for the operation of a layer, or its name."""
+    word = LAYERS.get(operation)
+    return operation if word is None else word.text
 
 
 def distance(name: str) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from archive import words
 from archive.cli.groups import DefaultGroup
 from archive.cli.names import QUERY
 from archive.cli.parameters import Count, Duration, settings_of
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
     from archive.api import Archive
     from archive.database.user_query import QueryResult
     from archive.queries.catalogue import SavedQueryParameter
+
+
+ABOUT_EDITS = ("lineage", "operators")
+"""Saved queries with operations that make a child of its parent."""
 
 
 @dataclass(frozen=True)
@@ -199,7 +204,7 @@ def run(
     elif as_csv:
         _print_csv(answer)
     elif answer.rows:
-        print_table(answer.columns, answer.rows)
+        print_table(answer.columns, _in_words(answer) if named in ABOUT_EDITS else answer.rows)
 
     if not answer.rows and (why or not as_json):
         print_message(f"no rows: {why}" if why else "no rows")
@@ -210,6 +215,24 @@ def run(
             f"or see the next page with --skip {skip + limit}"
         )
         print_message((f"cut off after {limit} rows: {page}", "yellow"))
+
+
+def _in_words(answer: QueryResult) -> list[list[Any]]:
+    """Return rows about edits with words for their operations; JSON and CSV keep the names."""
+    rows = []
+    for row in answer.rows:
+        shown = []
+        for column, value in zip(answer.columns, row, strict=True):
+            if column == "operation" and isinstance(value, str):
+                value = words.operation(value)
+            elif column == "operations" and isinstance(value, list):
+                value = ", ".join(map(words.operation, value)) or None
+
+            shown.append(value)
+
+        rows.append(shown)
+
+    return rows
 
 
 def _question(question: str | None, named: str | None) -> tuple[str | None, str | None]:

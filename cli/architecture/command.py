@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from archive import words
 from archive.cli.architecture.argument import architecture_of, networks_of, setting_option
 from archive.cli.architecture.diff import diff
 from archive.cli.architecture.draw import draw
@@ -228,7 +229,7 @@ def _print_layers(architecture: Architecture, labels: Mapping[int, str]) -> None
     rows = []
     for position, layer in enumerate(architecture.layers):
         children = " ".join(map(str, architecture.children[position]))
-        operation = describe_layer(layer) or labels.get(position, layer.op)
+        operation = describe_layer(layer) or labels.get(position, words.layer(layer.op))
         rows.append((position, operation, layer.units, layer.stride, children))
 
     print_table(("layer", "operation", "units", "stride", "feeds"), rows)

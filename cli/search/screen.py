@@ -244,6 +244,9 @@ def _columns(snapshot: Snapshot, views: Sequence[ProposalView]) -> list[str]:
     named = ["configuration"] if any(view.configuration for view in views) else []
     own_unit = own_unit_metric(snapshot.study)
     results = [snapshot.study.objective, *([] if own_unit is None else [own_unit])]
+    if any(_is_ahead(snapshot.study.objective, view) for view in views):
+        results.insert(1, "value")
+
     columns = [NUMBER, "state", "architecture", *named, "acquisition", "epoch", *results, "seconds"]
     # An objective may have the name of another column.
     return list(dict.fromkeys(columns))
@@ -252,7 +255,7 @@ def _columns(snapshot: Snapshot, views: Sequence[ProposalView]) -> list[str]:
 def _priority(snapshot: Snapshot) -> list[str]:
     """Return the columns in the order in which a narrow terminal has room for them."""
     own_unit = own_unit_metric(snapshot.study) or ""
-    results = [snapshot.study.objective, "state", "configuration", own_unit]
+    results = [snapshot.study.objective, "state", "configuration", own_unit, "value"]
     return [NUMBER, *results, "epoch", "architecture", "seconds", "acquisition"]
 
 
@@ -300,6 +303,7 @@ def _cells(contents: ScreenContents, view: ProposalView) -> dict[str, str]:
         "acquisition": number_text(view.acquisition),
         "epoch": _epochs(view, contents.epochs),
         "seconds": number_text(view.seconds, ".1f"),
+        "value": number_text(view.value),
         study.objective: number_text(_value(study.objective, view)),
         NUMBER: str(view.number),
     }
@@ -313,6 +317,11 @@ def _cells(contents: ScreenContents, view: ProposalView) -> dict[str, str]:
 def _value(objective: str, view: ProposalView) -> float | None:
     """Return the latest value of the objective, also of a training that runs."""
     return view.latest.get(objective, view.value)
+
+
+def _is_ahead(objective: str, view: ProposalView) -> bool:
+    """Return whether a training runs beyond its result, as from one rung to the next."""
+    return view.value is not None and _value(objective, view) != view.value
 
 
 def _epochs(view: ProposalView, most: int | None) -> str:

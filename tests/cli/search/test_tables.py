@@ -118,7 +118,7 @@ def test_a_space_of_one_network_is_named_as_such(types, tmp_path):
         "--agent", "random", "--budget", "3", task=("--task", f"table:{path}#valid_accuracy")
     )
     assert "the only network of the space is evaluated: 1 of 3 evaluations" in done.stderr
-    assert " complete: valid_accuracy 0.5; best 0.5\n" in done.stderr
+    assert " complete: valid_accuracy 0.5; best 0.5; 1 of 3\n" in done.stderr
     # The table has no test values to report.
     assert "\naccuracy           0.5 on validation data\n" in done.stdout
 

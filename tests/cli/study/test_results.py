@@ -19,6 +19,7 @@ from archive import agents, frames
 from archive.agents.base import Suggestion
 from archive.cli.exit_codes import ExitCode
 from archive.cli.search import live
+from archive.cli.search.screen import ScreenContents, screen_lines
 from archive.cli.study import command
 from archive.constraints import parse
 from archive.dashboard.feeds.studies import StudiesFeed
@@ -488,7 +489,7 @@ def test_watching_tells_what_happens_until_the_study_is_done(archive, user, tmp_
     lines = (tmp_path / "told").read_text().splitlines()
     assert [line.split()[0] for line in lines if "waiting" in line] == ["#0", "#1"]
     # These results have neither epochs nor seconds.
-    assert lines[-1].endswith(" complete: accuracy 0.75; best 0.75")
+    assert lines[-1].endswith(" complete: accuracy 0.75; best 0.75; 2 of 2")
 
 
 def test_watching_ends_by_ctrl_c_and_leaves_the_study_alone(archive, user):
@@ -508,6 +509,12 @@ def test_a_done_study_is_shown_once_on_a_terminal(archive, user):
     assert "the study study is done" in done.stderr
 
 
+def drawn(snapshot, epochs=None):
+    """Return the lines of the live view on a wide terminal."""
+    contents = ScreenContents(snapshot, "about", epochs=epochs)
+    return [line.plain for line in screen_lines(contents, 160, 24)]
+
+
 def test_a_study_without_a_limit_shows_no_budget(archive, user):
     opened = agents.study(archive, "own", "nasbench201")
     opened.tell(cells(1)[0], 0.5)
@@ -517,8 +524,8 @@ def test_a_study_without_a_limit_shows_no_budget(archive, user):
         line.split() for line in user.types("study", "show", "own").stdout.splitlines()
     ]
     assert json.loads(user.types("study", "show", "own", "--json").stdout)["budget"] == UNBOUNDED
-    view = live.LiveView(opened.record, "agent", "here", None, 0)
-    assert view._head(archive.studies.snapshot("own")).plain.splitlines()[1] == "1 evaluation"
+    lines = drawn(archive.studies.snapshot("own"))
+    assert lines[2] == "1 evaluation"
 
 
 def test_results_that_were_never_seen_to_run_are_events_but_not_those_before_the_search(
@@ -538,9 +545,8 @@ def test_results_that_were_never_seen_to_run_are_events_but_not_those_before_the
 def test_a_cancelled_proposal_is_no_failure_in_the_view(archive, user):
     proposals = propose(archive, cells(2), budget=2)
     archive.proposals.cancel(proposals[0].id)
-    view = live.LiveView(archive.studies.get("study"), "random", "here", None, 0)
-    row = view._row(archive.studies.snapshot("study").proposals[0], ["seconds"], None)
-    assert [cell.plain for cell in row][1::2] == ["cancelled", "cancelled"]
+    (row,) = (line for line in drawn(archive.studies.snapshot("study")) if line.startswith("0 │"))
+    assert [cell.strip() for cell in row.split("│")][1::2] == ["cancelled", "cancelled"]
 
 
 def test_a_promoted_training_shows_its_last_epoch_beside_the_result_of_its_rung(archive):
@@ -555,8 +561,7 @@ def test_a_promoted_training_shows_its_last_epoch_beside_the_result_of_its_rung(
     archive.proposals.report(
         held.id, held.token, {"epoch": [1, 2, 3], "valid_accuracy": [0.1, 0.8, 0.75]}
     )
-    view = live.LiveView(archive.studies.get("study"), "random", "here", 6, 0)
-    snapshot = archive.studies.snapshot("study")
-    row = view._row(snapshot.proposals[0], ["epoch", "valid_accuracy", "value"], None)
-    assert [cell.plain for cell in row][3:] == ["3/6", "0.75", "0.8"]
-    assert "best: #0" in view._foot(snapshot).plain
+    lines = drawn(archive.studies.snapshot("study"), epochs=6)
+    (row,) = (line for line in lines if line.startswith("0 │"))
+    assert [cell.strip() for cell in row.split("│")][4:7] == ["3/6", "0.75", "0.8"]
+    assert lines[1].startswith("best: #0")
