@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from archive.api import Archive
     from archive.store.records import Study
 
+
+ZOO = "zoo"
+"""Published results in a list of sources."""
 
 BUDGET = 20
 """Default budget of a new study, in evaluations."""
@@ -27,6 +30,7 @@ def open_study(
     seed: int | None = None,
     sources: Sequence[str] | Literal["all"] = (),
     agent: Agent | None = None,
+    notify: Callable[[str], None] | None = None,
 ) -> Study:
     """Return the stored study, created if there is none of its name.
 
@@ -38,9 +42,11 @@ def open_study(
             keeps its budget.
         seed: Seed; None keeps the seed of an existing study.
         sources: Studies to start warm from, or `"all"` eligible ones: see
-            `archive.agents.transfer.eligibility`.
+            `archive.agents.transfer.eligibility`. `"zoo"` stands for published results
+            (`archive.agents.transfer.zoo_source`), unless a study has this name.
         agent: The agent of the search, where it is chosen already: sources that it cannot use are
             refused.
+        notify: Called with a message before a slow step.
 
     Raises:
         StudyConflictError: It exists with another task, protocol, space, objectives, direction,
@@ -74,7 +80,12 @@ def open_study(
     if sources:
         from archive.agents.transfer.eligibility import check_sources
 
-        names = check_sources(archive, requested, sources, agent)
+        studies, from_zoo = _split_zoo(archive, sources)
+        names = check_sources(archive, requested, studies, agent)
+        if from_zoo:
+            from archive.agents.transfer.zoo_source import zoo_source
+
+            names.append(zoo_source(archive, requested, agent, notify))
 
     stored = archive.studies.create(replace(requested, budget=budget or BUDGET, seed=seed or 0))
     _check_rungs(requested, stored)
@@ -91,6 +102,16 @@ def open_study(
         archive.studies.warm_start(stored.name, names)
 
     return stored
+
+
+def _split_zoo(
+    archive: Archive, sources: Sequence[str] | Literal["all"]
+) -> tuple[Sequence[str] | Literal["all"], bool]:
+    """Return the sources that are studies, and whether published results are one, too."""
+    if sources == "all" or ZOO not in sources or archive.studies.find(ZOO) is not None:
+        return sources, False
+
+    return [name for name in sources if name != ZOO], True
 
 
 def set_budget(archive: Archive, name: str, budget: int) -> int:

@@ -60,7 +60,7 @@ def study(
         budget: Most evaluations [no limit].
         seed: Seed of the agents [0].
         warm_start: A study to start warm from, or several, or `"all"` eligible ones: see
-            `archive.agents.transfer.eligibility`.
+            `archive.agents.transfer.eligibility`. `"zoo"` stands for published networks.
         costs: Costs that need no training, by the name of the objective or the constraint, as
             functions of several networks. They are computed for every candidate, and no network is
             proposed that does not meet a constraint on one. Agents learn a quantity without such a

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from archive.architecture.aten.blocks import repeats
 from archive.architecture.aten.vocabulary import NAME as TORCH
@@ -75,9 +75,17 @@ _WRITING = frozenset(["norm", "rectifier", "sigmoid", "elementwise"])
 _COPIES = frozenset("clone cat roll constant_pad_nd repeat index im2col copy flip".split())
 
 
-def features(architecture: Architecture) -> Features:
-    """Return the features of a network."""
-    return _of_torch(architecture) if architecture.space == TORCH else _of_cells(architecture)
+def features(architecture: Architecture, shapes: Sequence[Shape | None] | None = None) -> Features:
+    """Return the features of a network.
+
+    Args:
+        architecture: The network.
+        shapes: Shapes of the layers' outputs in the space `torch`, where they are known.
+    """
+    if architecture.space != TORCH:
+        return _of_cells(architecture)
+
+    return _of_torch(architecture, output_shapes(architecture) if shapes is None else shapes)
 
 
 def at_side(described: Features, side: int | None) -> Features:
@@ -115,8 +123,8 @@ def _of_cells(architecture: Architecture) -> Features:
     return described
 
 
-def _of_torch(architecture: Architecture) -> Features:
-    sums = _Sums(architecture)
+def _of_torch(architecture: Architecture, shapes: Sequence[Shape | None]) -> Features:
+    sums = _Sums(architecture, shapes)
     work = max(sums["multiply-adds"], 1.0)
     numbers = max(sums["parameters of layers"], 1.0)
     outputs = max(sums["activations"], 1.0)
@@ -171,9 +179,9 @@ def _log(number: float) -> float:
 class _Sums(defaultdict[str, float]):
     """Sums over the layers of a network of the space `torch`, for one input."""
 
-    def __init__(self, architecture: Architecture) -> None:
+    def __init__(self, architecture: Architecture, shapes: Sequence[Shape | None]) -> None:
         super().__init__(float)
-        self.shapes = output_shapes(architecture)
+        self.shapes = shapes
         image = self.shapes[0] or ()
         self.image_side = image[-1] if len(image) >= 4 else 0
         self["side"] = self.image_side

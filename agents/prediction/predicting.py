@@ -10,21 +10,23 @@ not change.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from archive import cache
-from archive.agents.prediction.features import features
+from archive.agents.prediction.features import Features, features
 from archive.agents.prediction.process import (
     BY_NAME,
     COVERAGE,
     DEFAULTS,
+    Array,
     LeftOutPredictions,
     ProcessFit,
+    ResultInputs,
     ResultProcess,
     fit,
     quantiles,
@@ -176,6 +178,61 @@ def predict(
     return _predict(archive, network, task, protocol, metric, relatives, of_space, notify)
 
 
+class ResultPredictor(NamedTuple):
+    """A model of the results of a task, for queries under one protocol.
+
+    Attributes:
+        protocol: The protocol.
+        results: The results that it learned from.
+        table: They and their features.
+        process: The fitted process.
+    """
+
+    protocol: str
+    results: Sequence[TaskResult]
+    table: LearnedRows
+    process: ResultProcess
+
+    def queries(self, keys: Sequence[str], described: Mapping[str, Features]) -> ResultInputs:
+        """Return networks under the protocol as the process reads them.
+
+        Args:
+            keys: Keys of the networks.
+            described: Their features, by key.
+        """
+        recipe = read_protocol(self.protocol)
+        return self.table.read([ResultRow(key, recipe, family="") for key in keys], described)
+
+    def predict(
+        self, keys: Sequence[str], described: Mapping[str, Features]
+    ) -> tuple[Array, Array, Array]:
+        """Return the values of networks, and the lower and upper ends of their intervals."""
+        return self.process.predict(self.queries(keys, described))
+
+
+def fit_predictor(
+    archive: Archive,
+    space: str,
+    protocol: str,
+    results: Sequence[TaskResult],
+    notify: Callable[[str], None] | None = None,
+) -> ResultPredictor:
+    """Return the model of results of networks of one space, fitted unless its file has the fit.
+
+    Args:
+        archive: The archive of the results.
+        space: The space.
+        protocol: Protocol of the queries.
+        results: The results; those count that are most like the protocol (`choose`).
+        notify: Called with a message before a slow step.
+    """
+    chosen = choose(results, protocol)
+    keys = list(dict.fromkeys(result.architecture for result in chosen))
+    table = LearnedRows(list(map(row_of, chosen)), features_of(archive, space, keys, notify))
+    process = ResultProcess(table.inputs, table.values, _fit(archive, table, notify))
+    return ResultPredictor(protocol, chosen, table, process)
+
+
 def _predict(
     archive: Archive,
     network: Architecture,
@@ -186,16 +243,11 @@ def _predict(
     results: Sequence[TaskResult],
     notify: Callable[[str], None] | None,
 ) -> PredictionDocument:
-    chosen = choose(results, protocol)
-    keys = list(dict.fromkeys(result.architecture for result in chosen))
-    described = features_of(archive, network.space, keys, notify)
-    rows = [row_of(result) for result in chosen]
-    table = LearnedRows(rows, described)
-    process = ResultProcess(table.inputs, table.values, _fit(archive, table, notify))
-    query = ResultRow(network.key, read_protocol(protocol), family="")
-    queries = table.read([query], {network.key: features(network)})
-    value, low, high = process.predict(queries)
-    similarities = process.similarities(queries)
+    predictor = fit_predictor(archive, network.space, protocol, results, notify)
+    chosen = predictor.results
+    queries = predictor.queries([network.key], {network.key: features(network)})
+    value, low, high = predictor.process.predict(queries)
+    similarities = predictor.process.similarities(queries)
     return PredictionDocument(
         architecture=network.key,
         task=task,
@@ -205,10 +257,10 @@ def _predict(
         low=float(low[0]),
         high=float(high[0]),
         probability=COVERAGE,
-        results=len(rows),
-        networks=len(keys),
+        results=len(chosen),
+        networks=len({result.architecture for result in chosen}),
         of_protocol=sum(result.protocol == protocol for result in chosen),
-        validation=validate(table, process.fitted),
+        validation=validate(predictor.table, predictor.process.fitted),
         relatives=_relatives(chosen, protocol, similarities, relatives),
     )
 

@@ -14,14 +14,17 @@ from archive.store.studies.configurations import has_names
 if TYPE_CHECKING:
     from archive.database.connection import Connection
 
+PREDICTION = "prediction"
+"""Source of an evaluation that was predicted (`archive.agents.transfer.zoo_source`): no result."""
+
 TASKS = "MATCH (t:Task) RETURN DISTINCT t.name AS task ORDER BY task"
 
 # One row a task: both servers spend more time on a row than on its content.
-RESULTS = """
+RESULTS = f"""
 MATCH (t:Task)
 WHERE $task IS NULL OR t.name = $task
 MATCH (t)<-[:ON]-(e:Evaluation)-[:OF]->(a:Architecture)
-WHERE e.partial IS NULL AND e.answered_from IS NULL
+WHERE e.partial IS NULL AND e.answered_from IS NULL AND coalesce(e.source, '') <> '{PREDICTION}'
 WITH t, collect([a.key, a.space, e.id, e[$property], e.model, e.family, e.pretraining]) AS rows
 RETURN t.name AS task, t.protocol AS protocol, rows
 ORDER BY task, protocol

@@ -104,7 +104,7 @@ def search(
         direction: Direction of the only objective, where its name does not tell.
         budget: Total number of evaluations, also of earlier calls; the study's, else 20.
         seed: Random seed; the study's, else 0.
-        warm_start: Studies to start warm from, or `"all"`.
+        warm_start: Studies to start warm from, or `"all"`; `"zoo"` for published networks.
         batch: Largest number of pending proposals; one for each trainer by default.
         trainers: Number of trainers to start, which end with the search. With 0, others serve the
             study.

@@ -1,6 +1,6 @@
 """Events of a running search, in the order in which `archive.search` reports them.
 
-    StudyOpened | NothingToDo, Notice*, SearchProgress*, Stopping?, SearchEnded
+    Notice*, StudyOpened | NothingToDo, Notice*, SearchProgress*, Stopping?, SearchEnded
 
 A function that receives events should return quickly: the search waits for it.
 """

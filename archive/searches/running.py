@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
@@ -182,6 +182,7 @@ class Search:
             budget=None if more else budget,
             seed=self.run.seed,
             sources=self.run.sources,
+            notify=lambda text: self.notify(Notice(text)),
         )
         if self.options.task is not None:
             # Trainers open no file only because a study in the database names it.
@@ -434,6 +435,7 @@ def open_study_of(
     budget: int | None,
     seed: int | None,
     sources: Sequence[str] | Literal["all"],
+    notify: Callable[[str], None],
 ) -> Study:
     """Return the study of a search, created if there is none of its name.
 
@@ -444,6 +446,7 @@ def open_study_of(
         budget: As of `archive.agents.study_setup.open_study`, as are the others.
         seed: Seed.
         sources: Studies to start warm from.
+        notify: Called with a message before a slow step.
 
     Raises:
         StudyConflictError: The options contradict a study of this name; the message suggests
@@ -456,7 +459,13 @@ def open_study_of(
     _check_file(request, options, archive.studies.find(request.study.name))
     try:
         return open_study(
-            archive, request.study, budget=budget, seed=seed, sources=sources, agent=request.agent
+            archive,
+            request.study,
+            budget=budget,
+            seed=seed,
+            sources=sources,
+            agent=request.agent,
+            notify=notify,
         )
     except StudyConflictError as error:
         if options.study is not None:

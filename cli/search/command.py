@@ -128,9 +128,9 @@ if TYPE_CHECKING:
 @click.option(
     "--warm-start",
     type=STUDY_LIST,
-    metavar="STUDY[,STUDY…]|all",
-    help="Warm-start from these studies. Studies of other tasks are weighted by how well they "
-    "predict this one.",
+    metavar="STUDY[,STUDY…]|all|zoo",
+    help="Warm-start from these studies, or from published networks. Studies of other tasks are "
+    "weighted by how well they predict this one.",
 )
 @click.option(
     "--trainers",

@@ -374,12 +374,14 @@ class NetworkDraft:
         edges: Tail and head to the arguments of the edge.
         names: Position and name of each owned or `parameter` tensor to its name in the model.
         module: Name of the module that further layers come from.
+        kept: Positions of the layers that the network has, in its order, but for the output.
     """
 
     layers: list[Layer] = field(default_factory=list)
     edges: dict[tuple[int, int], list[int]] = field(default_factory=dict)
     names: dict[tuple[int, str], str] = field(default_factory=dict)
     module: str = ""
+    kept: list[int] = field(default_factory=list)
 
     def begin(self, inputs: Sequence[Input]) -> list[int]:
         """Add the input layer, and return the position of each input."""
@@ -439,6 +441,7 @@ class NetworkDraft:
                 names[positions[old], name] = full_name
 
         self.names = names
+        self.kept = kept[:-1]
         return network
 
     def _put(self, layer: Layer) -> int:
