@@ -138,4 +138,4 @@ def init(folder: Path, as_json: bool) -> None:
     print_line(f"wrote {', '.join(str(folder / name) for name in FILES)}")
     print_line()
     print_line("next:")
-    print_line(f"  {command}")
+    print_line(f"  {command}", wrap=False)

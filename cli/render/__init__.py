@@ -196,7 +196,7 @@ def printable(text: str, *, lines: bool = False) -> str:
     return _UNPRINTABLE.sub(spell, text)
 
 
-def print_line(*parts: Part, wrap: bool = False) -> None:
+def print_line(*parts: Part, wrap: bool = True) -> None:
     """Write one line to stdout, the stream of results.
 
     Args:

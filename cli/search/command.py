@@ -365,9 +365,9 @@ def print_outcome(ctx: click.Context, result: SearchResult, study: Study) -> Non
 
     print_line()
     print_line("next:")
-    print_line(f"  {archive_command(ctx)} arch show {best.architecture[:8]}")
+    print_line(f"  {archive_command(ctx)} arch show {best.architecture[:8]}", wrap=False)
     if not result.exhausted:
-        print_line(f"  {longer_search(ctx, result, study)}")
+        print_line(f"  {longer_search(ctx, result, study)}", wrap=False)
 
 
 def _print_failure(ctx: click.Context, result: SearchResult, study: Study) -> None:

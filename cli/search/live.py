@@ -129,7 +129,7 @@ class LiveView:
         return Text("\n", no_wrap=True, overflow="crop").join(lines)
 
     def _contents(self, snapshot: Snapshot) -> ScreenContents:
-        now = _now()
+        now = _end_of(snapshot) or _now()
         return ScreenContents(
             snapshot,
             self._about(),
@@ -216,6 +216,14 @@ def _cost(view: ProposalView) -> str:
     seconds = "" if view.seconds is None else f"{view.seconds:.1f} s"
     costs = ", ".join(filter(None, (epochs, seconds)))
     return f" after {costs}" if costs else ""
+
+
+def _end_of(snapshot: Snapshot) -> int | None:
+    """Return the time of the last result of a study whose budget is spent; None before."""
+    if snapshot.open or count_evaluated(snapshot.counts) < snapshot.study.budget:
+        return None
+
+    return max((view.finished or 0 for view in snapshot.proposals), default=None)
 
 
 def _now() -> int:

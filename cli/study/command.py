@@ -239,7 +239,7 @@ def _print_study(document: StudyDocument, snapshot: Snapshot, *, whole: bool) ->
 
     print_fields(fields, NAME_WIDTH)
     if best is None and (line := unmet(snapshot)) is not None:
-        print_line(line, wrap=True)
+        print_line(line)
 
     versions = document.recipe_versions
     if len(versions) > 1:

@@ -113,7 +113,7 @@ PATH = "file:///home/somebody/.archive/weights/0123456789abcdef0123456789abcdef.
         lambda: print_table(("number", "weights"), [(1, PATH), (2, "no")]),
         lambda: print_table(("number", "reason"), [(1, f"no file at {PATH} on this machine")]),
         lambda: print_fields({"number": 1, "weights": PATH}, 8),
-        lambda: render.print_line("the weights are at ", PATH, wrap=True),
+        lambda: render.print_line("the weights are at ", PATH),
     ],
 )
 @pytest.mark.parametrize("width", [30, 90])

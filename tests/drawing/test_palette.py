@@ -18,7 +18,8 @@ LITERAL = re.compile(r"#[0-9a-fA-F]{3,8}\b(?![\w-])|\brgba?\(|\bhsla?\(")
 
 def sources():
     """Return the files that may name no colour of their own."""
-    found = [STATIC / "style.css", *FIGURES.glob("*.py")]
+    report = PACKAGE / "report" / "page" / "report.css"
+    found = [STATIC / "style.css", report, *FIGURES.glob("*.py")]
     for folder in ("parts", "study", "views"):
         found += (STATIC / folder).glob("*.js")
 
