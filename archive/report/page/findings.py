@@ -56,10 +56,10 @@ def method(report: StudyReport) -> str:
     """Return how the search looked for the answer, in one sentence."""
     study = report.study
     agents = " and ".join(agent_names(study, report.results.columns["agent"])) or "Agents"
-    results = counted(len(report.results), "network")
-    budget = f" of a budget of {study.budget:,}" if study.budget < UNBOUNDED else ""
+    results = f"{len(report.results):,}"
+    budget = f", of a budget of {study.budget:,}" if study.budget < UNBOUNDED else ""
     warm = f", and began with the results of {', '.join(report.sources)}" if report.sources else ""
-    return f"{agents} proposed the networks{warm}. There are results of {results}{budget}."
+    return f"{agents} proposed the networks{warm}. {results} have results{budget}."
 
 
 def answer(report: StudyReport) -> Iterator[str]:
@@ -118,10 +118,14 @@ def _recommendation(report: StudyReport, recommended: Recommendation) -> Iterato
     """Yield the estimate of the recommended network, and how far the next one is behind."""
     better = sign(report.study.direction)
     trainings = counted(len(recommended.evaluations), "evaluation")
-    yield (
-        f"Network {recommended.architecture.key[:8]} is recommended. Its expected value is estimated "
-        f"from {trainings} of it, and from those of similar networks."
-    )
+    named = f"Network {recommended.architecture.key[:8]} is recommended"
+    if recommended.low is None:
+        yield f"{named}, by {trainings}; the noise of an evaluation cannot be estimated yet."
+    else:
+        yield (
+            f"{named}. Its expected value is estimated from {trainings} of it, and from those of "
+            "similar networks."
+        )
 
     second = report.runner_up
     if second is None:
@@ -171,6 +175,9 @@ def progress_finding(data: BestSoFar, error: float | None) -> str:
     last = rounded(float(data.best[rows[-1]]), error)
     count = len(data.best)
     found = int(rows[-1]) + 1
+    if count == 1:
+        return f"Evaluation 1 of 1 has {last}."
+
     if len(rows) == 1:
         return f"Evaluation {found} of {count:,} is the best, {last}; no other improved on it."
 
@@ -181,15 +188,20 @@ def progress_finding(data: BestSoFar, error: float | None) -> str:
         return f"{change}, after {share:.0%} of the training time."
 
     after = count - found
-    return f"{change}; " + (
-        f"{after:,} later ones found nothing better." if after else "the last one."
-    )
+    if not after:
+        return f"{change}, the last one."
+
+    return f"{change}; {after:,} later ones found nothing better."
 
 
 def cost_finding(data: ValueAndCost, error: float | None) -> str:
     """Return the ends of the front of values and costs, and what the last step costs."""
-    cheap, dear = data.front[0], data.front[-1]
+    cheap = data.front[0]
+    dear = data.front[-1]
     best = f"{rounded(float(data.value[dear]), error)} at {short(float(data.cost[dear]))}"
+    if len(data.value) == 1:
+        return f"The only result has {best}."
+
     if len(data.front) == 1:
         return f"#{data.number[dear]} is both the best and the cheapest: {best}."
 
@@ -249,9 +261,12 @@ def gains_finding(data: OperationGains) -> str:
 
 def map_finding(path: SearchPath, kept: float) -> str:
     """Return how often the best network moved, and how much of the distances the map shows."""
+    drawn = len(np.unique(path.at))
+    if drawn < 2:
+        return "There is one network so far."
+
     steps = counted(max(len(path.incumbents) - 1, 0), "time")
-    drawn = counted(len(np.unique(path.at)), "network")
-    return f"The best network changed {steps} among {drawn}; the map keeps {kept:.0%} of the variance of their distances."
+    return f"The best network changed {steps} among {drawn:,} networks; the map keeps {kept:.0%} of the variance of their distances."
 
 
 def hypervolume_finding(number: Sequence[float], volume: Sequence[float]) -> str:

@@ -192,7 +192,9 @@ def _curves(archive: Archive, report: StudyReport) -> ReportPlot:
         key.append((_line_of(place), f"#{curve.number}: {rounded(curve.value, report.noise)}"))
 
     others = len(data.curves) - len(best)
-    caption = f"The {len(best)} best trainings have colours; {others:,} others are grey. The worst fifth of the values is outside the axes."
+    grey = f", {others:,} others are grey" if others else ""
+    outside = "The worst fifth of the values is outside the axes."
+    caption = f"The best trainings have colours{grey}. {outside}"
     caption += describe_left_out(0, data.left_out)
     finding = curves_finding(data, report.noise)
     return ReportPlot("Learning curves", finding, caption, chart.svg(), tuple(key))

@@ -146,7 +146,8 @@ def _headline(report: StudyReport) -> tuple[str, str]:
     if report.recommended is not None:
         text = describe_estimate(report.recommended, better, report.noise)
         value, _, interval = text.partition(" (")
-        return value, interval.removesuffix(")").replace("95 %:", "95 % interval")
+        words = interval.removesuffix(")").replace("95 %:", "95 % interval")
+        return value, words or "measured"
 
     if report.chosen is None:
         return "", ""
