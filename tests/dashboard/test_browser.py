@@ -188,7 +188,7 @@ def test_a_study_grows_while_its_page_is_open(visit, archive):
     assert time.monotonic() - begin < 10
     assert page.locator("#done").text_content() == "3"
     page.get_by_role("row").filter(has_text="0.875").first.wait_for()
-    page.get_by_text("over the second best").wait_for()
+    page.get_by_text("better than the second best").wait_for()
     assert page.evaluate("window.shifts") == []
     # The picture is moved and enlarged by keys.
     picture = page.locator(".answer .viewed svg").first
@@ -385,7 +385,7 @@ def test_every_view_fits_a_narrow_screen_in_light_and_dark(visit, archive, serve
     page.set_viewport_size({"width": width, "height": 800})
     paths = {
         "/": "study",
-        "/study?study=study": "over the second best",
+        "/study?study=study": "better than the second best",
         f"/network?key={child.key}": "Copy JSON",
         "/compare?study=study": "Best so far",
         "/map?study=study": "networks of nasbench201",

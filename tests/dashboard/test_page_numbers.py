@@ -79,6 +79,8 @@ def test_a_study_of_equal_values_and_infinite_costs_is_drawn(visit, archive):
     page.locator("#best", has_text="0.3").wait_for()
     front = page.get_by_role("img", name="Value against cost, with the front")
     front.scroll_into_view_if_needed()
+    # It is drawn when it is in sight.
+    page.locator("canvas[width][aria-label='Value against cost, with the front']").wait_for()
     # The keys go to the points that have a place.
     shown = []
     front.focus()

@@ -117,8 +117,8 @@ function gains(answer) {
 function gain(answer, row, what) {
   const sized = rounded(Math.abs(row.gain), answer);
   const same = Number(sized) === 0;
-  const text = `${same ? "±" : row.gain > 0 ? "+" : "−"}${sized}`;
-  return el("li", {}, el(same ? "b.quiet" : row.gain > 0 ? "b.gain" : "b.loss", {}, text), el("span", {}, row.gain < 0 ? "below " : "over ", ...what), el("span.quiet.number", {}, rounded(row.value, answer)));
+  const word = same ? "equal to" : row.gain > 0 ? "better than" : "worse than";
+  return el("li", {}, el(same ? "b.quiet" : row.gain > 0 ? "b.gain" : "b.loss", {}, sized), el("span", {}, `${word} `, ...what), el("span.quiet.number", {}, rounded(row.value, answer)));
 }
 
 const QUANTITIES = { params: "parameters", flops: "multiply-adds", latency_ms: "latency (ms)" };

@@ -11,6 +11,8 @@ import { whenSeen } from "../parts/timing.js";
 import { openNumber, sign, signed, study } from "./state.js";
 
 const AXES = { number: "evaluations", finished: "time", spent: "training time", epochs_spent: "epochs" };
+/** Columns without which an axis has no numbers. */
+const COLUMNS = { spent: "seconds", epochs_spent: "epochs", finished: "finished" };
 const COSTS = { params: "parameters", flops: "multiply-adds", latency_ms: "latency (ms)", peak_memory_bytes: "peak memory (bytes)",
   seconds: "seconds of training", epochs: "epochs" };
 
@@ -23,8 +25,9 @@ const frontTools = el("div.tools");
 const objectiveTools = el("span");
 
 const marks = el("p.legend");
+const axisTools = el("span");
 export const progressCard = section("Progress", el("div.tools", {},
-  pick("against", Object.entries(AXES), address.get("x") ?? "number", (x) => { carry({ x: x === "number" ? null : x }); showProgress(); }),
+  axisTools,
   pick("scale", [["gains", "late gains"], ["values", "values"]], address.get("scale") ?? "gains", (scale) => { carry({ scale: scale === "gains" ? null : scale }); showProgress(); showFront(); }),
   objectiveTools),
 progress.element, marks, legend);
@@ -94,6 +97,8 @@ function showProgress() {
   const place = Math.max(0, objectives.findIndex((/** @type {any} */ each) => each.name === address.get("progress")));
   offer(objectiveTools, objectives, () => [objectives.length > 1 && choice("objective", objectives.map((/** @type {any} */ each) => [each.name, `${each.name} (${each.direction})`]),
     objectives[place].name, (name) => { carry({ progress: name === objectives[0].name ? null : name }); showProgress(); })]);
+  const axes = Object.entries(AXES).filter(([axis]) => points.has(COLUMNS[/** @type {"spent"} */ (axis)] ?? "number"));
+  offer(axisTools, axes, () => [pick("against", axes, address.get("x") ?? "number", (x) => { carry({ x: x === "number" ? null : x }); showProgress(); })]);
   const values = points.column(objectiveColumn(place));
   const whole = points.comparable().map((each, at) => Number(each && Number.isFinite(values[at])));
   const [x, xTitle] = across(address.get("x") ?? "number");

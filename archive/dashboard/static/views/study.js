@@ -166,8 +166,7 @@ function build() {
     el("div.cards", {}, paretoCard, growthCard),
     progressCard,
     el("div.cards", {}, curvesCard, frontCard),
-    mattersPart, parallelPart, lineagePart, gainsPart, predictedCard,
-    runningCard, timelinePart,
+    el("div.parts", {}, mattersPart, parallelPart, lineagePart, gainsPart, predictedCard, runningCard, timelinePart),
     section("Proposals", tableTools, table.element, pager));
 }
 
