@@ -17,7 +17,7 @@ from archive.constraints import Constraint as Constraint
 from archive.objectives import Direction as Direction
 from archive.objectives import Objective as Objective
 from archive.objectives import sign
-from archive.values import counted
+from archive.values import counted, settings_text
 
 if TYPE_CHECKING:
     from archive.architecture.graph import Architecture
@@ -355,6 +355,19 @@ class Evaluation:
         """Return what a reader asks first, on one line; `repr` has all fields."""
         epochs = [] if self.epochs is None else [counted(self.epochs, "epoch")]
         seconds = [] if self.seconds is None else [f"{self.seconds:.3g} s"]
-        layers = f"{self.architecture.space}, {len(self.architecture.layers)} layers"
-        about = ", ".join([f"architecture {self.architecture.key} ({layers})", *epochs, *seconds])
+        about = ", ".join([self._network(), *epochs, *seconds])
         return f"{self.id}: value {self.value:.4g}, {about}"
+
+    def _network(self) -> str:
+        """Return the network in words: its configuration, or its key and size."""
+        # Most users of records read no configurations.
+        from archive.architecture.parameter_operations import NAME, configuration_of
+
+        settings = settings_text(self.hyperparameters)
+        if self.architecture.space == NAME:
+            named = settings_text({**configuration_of(self.architecture), **self.hyperparameters})
+            return f"{named}, architecture {self.architecture.key}"
+
+        layers = f"{self.architecture.space}, {len(self.architecture.layers)} layers"
+        beside = f", {settings}" if settings else ""
+        return f"architecture {self.architecture.key} ({layers}){beside}"

@@ -76,6 +76,10 @@ def test_a_told_configuration_is_whole(study):
     with pytest.raises(UsageError, match="width exists in this configuration and needs a value"):
         study.tell({"depth": 1, "lr": 0.01}, 0.5)
 
+    (suggestion,) = study.ask("random")
+    study.tell(suggestion, 0.5)
+    assert f"value 0.5, depth={suggestion.parameters['depth']} " in str(study.best())
+
 
 def test_other_forms_of_a_space(archive, tmp_path):
     file = tmp_path / "space.toml"
