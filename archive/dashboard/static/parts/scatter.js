@@ -30,6 +30,7 @@ export const COLOURS = ["--blue", "--green", "--pink", "--yellow", "--sky", "--v
  * @property {string[]} [palette] names of other colours
  * @property {boolean} [bare] whether to leave out the axes
  * @property {boolean} [diagonal] whether to draw y = x
+ * @property {boolean} [whole] whether x counts, so that its ticks are integers
  * @property {number} [chosen] position of a point to mark
  * @property {ArrayLike<number>} [hollow] whether a point is a hollow triangle: a result of a part of the training
  * @property {number[]} [crosses] x of what has no value, as crosses at the lower edge
@@ -169,7 +170,7 @@ export class Scatter {
     context.textAlign = "center";
     context.textBaseline = "top";
     const room = Math.max(2, Math.floor(width / 80));
-    const ticks = data.time ? timeTicks(x0, x1, room) : data.log ? logTicks(x0, x1, room) : linearTicks(x0, x1, room);
+    const ticks = data.time ? timeTicks(x0, x1, room) : data.log ? logTicks(x0, x1, room) : linearTicks(x0, x1, room).filter((value) => !data.whole || Number.isInteger(value));
     for (const value of ticks) {
       const x = Math.round(this.px(value)) + 0.5;
       line(context, x, top, x, top + height);

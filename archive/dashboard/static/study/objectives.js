@@ -68,7 +68,7 @@ function showFront() {
   const chosen = further.includes(address.get("objective")) ? address.get("objective") : further[0];
   const across = 1 + further.indexOf(chosen);
   offer(tools, further, () => [further.length > 1 && choice("against", further.map((/** @type {string} */ each) => [each, each]), chosen, (objective) => { carry({ objective }); showFront(); }),
-    el("span.legend", {}, el("span", {}, el("i.swatch-1"), "Pareto set"))]);
+    el("span.legend", {}, el("span", {}, el("i.swatch-best"), "Pareto set"))]);
   const others = found.others.length;
   const x = results.map((each) => each.values[across]);
   const order = found.front.map((/** @type {any} */ _, /** @type {number} */ at) => others + at).sort((/** @type {number} */ one, /** @type {number} */ two) => x[one] - x[two]);
@@ -82,7 +82,7 @@ function showGrowth() {
   if (!found?.front) return;
   const steps = found.history.map((/** @type {any} */ _, /** @type {number} */ at) => at);
   growth.show({ x: found.history.map((/** @type {any} */ each) => each[2]), y: found.history.map((/** @type {any} */ each) => each[1]), kind: steps.map(() => 0),
-    shown: steps.map(() => 1), xTitle: "evaluations", yTitle: "hypervolume", lines: [{ points: steps, kind: "--best", step: true }] });
+    shown: steps.map(() => 1), xTitle: "evaluations", whole: true, yTitle: "hypervolume", lines: [{ points: steps, kind: "--best", step: true }] });
 }
 
 /** @param {number} at */

@@ -113,7 +113,7 @@ function showProgress() {
   const hollow = state.map((/** @type {number} */ each) => Number(each === pruned));
   const crosses = [];
   for (let at = 0; at < points.rows; at++) if (state[at] === failed && !points.columns.cancelled[at] && x[at] === x[at]) crosses.push(x[at]);
-  progress.show({ x, y, kind: points.column("agent"), shown, xTitle, yTitle: scale ? `${cut(objectives[place].name, 20)}: distance to the best` : objectives[place].name, hollow, crosses,
+  progress.show({ x, y, kind: points.column("agent"), shown, xTitle, whole: xTitle === "evaluations", yTitle: scale ? `${cut(objectives[place].name, 20)}: distance to the best` : objectives[place].name, hollow, crosses,
     yTicks: scale?.ticks, lines: [{ points: best, kind: "--best", step: true }] });
   fill(marks, el("span", {}, el("i.swatch-best"), "best so far"), hollow.includes(1) && el("span", {}, el("i.mark.pruned", {}, "△"), "pruned: the value at its rung"),
     crosses.length > 0 && el("span", {}, el("i.mark.failed", {}, "✕"), `${crosses.length} failed`));
