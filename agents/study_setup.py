@@ -12,6 +12,7 @@ from archive.errors import ArchiveError, StudyConflictError, UsageError
 if TYPE_CHECKING:
     from archive.agents.base import Agent
     from archive.api import Archive
+    from archive.spaces.base import Space
     from archive.store.records import Study
 
 
@@ -30,6 +31,7 @@ def open_study(
     seed: int | None = None,
     sources: Sequence[str] | Literal["all"] = (),
     agent: Agent | None = None,
+    space: Space | None = None,
     notify: Callable[[str], None] | None = None,
 ) -> Study:
     """Return the stored study, created if there is none of its name.
@@ -46,6 +48,8 @@ def open_study(
             (`archive.agents.transfer.zoo_source`), unless a study has this name.
         agent: The agent of the search, where it is chosen already: sources that it cannot use are
             refused.
+        space: The space as the caller has it, who knows the place of its model; None for the space
+            of the agent, or else of the record.
         notify: Called with a message before a slow step.
 
     Raises:
@@ -85,7 +89,7 @@ def open_study(
         if from_zoo:
             from archive.agents.transfer.zoo_source import zoo_source
 
-            names.append(zoo_source(archive, requested, agent, notify))
+            names.append(zoo_source(archive, requested, agent, space, notify))
 
     stored = archive.studies.create(replace(requested, budget=budget or BUDGET, seed=seed or 0))
     _check_rungs(requested, stored)

@@ -136,7 +136,7 @@ def study(
         feasible.initial_pool()
 
     sources = [warm_start] if isinstance(warm_start, str) and warm_start != "all" else warm_start
-    open_study(archive, requested, budget=budget, seed=seed, sources=sources)
+    open_study(archive, requested, budget=budget, seed=seed, sources=sources, space=stored_space)
     return AskTellStudy(archive, name, feasible, costs)
 
 

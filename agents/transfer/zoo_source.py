@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -94,6 +95,7 @@ def zoo_source(
     archive: Archive,
     study: Study,
     agent: Agent | None = None,
+    space: Space | None = None,
     notify: Callable[[str], None] | None = None,
 ) -> str:
     """Return the name of the study that holds the predictions, stored if there is none.
@@ -104,6 +106,8 @@ def zoo_source(
         archive: The archive of the study.
         study: The study that starts warm; it need not be stored yet.
         agent: The agent of the search; None before it is selected.
+        space: The space as the caller has it; None for the space of the agent, or else of the
+            record.
         notify: Called with a message before a slow step.
 
     Raises:
@@ -120,9 +124,13 @@ def zoo_source(
             "from its own task alone; archive agents NAME says whether an agent learns from others"
         )
 
-    space = stored_spaces.of_record(
-        study.space, study.space_config, archive.connection.settings.home
-    )
+    if space is None and agent is not None:
+        space = agent.space
+    elif space is None:
+        home = archive.connection.settings.home
+        space = stored_spaces.of_record(study.space, study.space_config, home)
+
+    space = space.whole
     _check_space(space)
     published = published_results(archive)
     protocol = common_protocol(published)
@@ -199,7 +207,7 @@ def predict_space(
     if notify is not None:
         notify(f"predicting {OBJECTIVE} of {TASK} for networks of {space.name}, once")
 
-    most = MOST_IMPORTED if isinstance(space.whole, Parameters) else MOST
+    most = MOST_IMPORTED if isinstance(space, Parameters) else MOST
     sample = distinct_sample(space, most, np.random.default_rng(0))
     networks: list[Architecture] = []
     described: dict[str, Features] = {}
@@ -240,8 +248,8 @@ def _check_space(space: Space) -> None:
     Raises:
         UsageError: It is one.
     """
-    if isinstance(space.whole, Parameters):
-        if space.whole.parameters.model is None:
+    if isinstance(space, Parameters):
+        if space.parameters.model is None:
             raise UsageError(
                 f"a space of parameters without a model has no networks that published ones could "
                 f"be relatives of: give it a model (archive.space.Space), or {_WAY_OUT}"
@@ -275,14 +283,19 @@ def _features(
     archive: Archive, space: Space, sample: Sequence[Architecture]
 ) -> Iterator[tuple[Architecture, Features]]:
     """Yield the networks that can be built, with their features."""
-    if isinstance(space.whole, Parameters):
+    if isinstance(space, Parameters):
         from archive.trainer.recipes import model_process
 
-        process = model_process.process_of(space.whole.parameters, archive.connection.settings.home)
-        for configuration in sample:
-            (build,) = [None] if process is None else process.builds([configuration])
-            if build is not None:
-                yield configuration, features(build.network)
+        home = archive.connection.settings.home
+        process = model_process.process_of(space.parameters, home)
+        if process is None:
+            return
+
+        with closing(process):
+            for configuration in sample:
+                (build,) = process.builds([configuration])
+                if build is not None:
+                    yield configuration, features(build.network)
 
         return
 

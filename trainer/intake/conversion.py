@@ -374,7 +374,7 @@ class NetworkDraft:
         edges: Tail and head to the arguments of the edge.
         names: Position and name of each owned or `parameter` tensor to its name in the model.
         module: Name of the module that further layers come from.
-        kept: Positions of the layers that the network has, in its order, but for the output.
+        kept: Positions of the layers that the network has, in its order.
     """
 
     layers: list[Layer] = field(default_factory=list)
@@ -424,14 +424,14 @@ class NetworkDraft:
         for argument, tail in enumerate(outputs):
             self.edges.setdefault((tail, last), []).append(argument)
 
-        kept = sorted({0, *self._before(last)})
-        positions = {old: new for new, old in enumerate(kept)}
+        self.kept = sorted({0, *self._before(last)})
+        positions = {old: new for new, old in enumerate(self.kept)}
         edges: list[tuple[int, ...]] = []
         for (tail, head), arguments in self.edges.items():
             if head in positions:
                 edges.append((positions[tail], positions[head], *arguments))
 
-        layers = tuple(self.layers[old] for old in kept)
+        layers = tuple(self.layers[old] for old in self.kept)
         network = Architecture(NAME, layers, edges)
         # Layers were added in topological order, which the network keeps.
         assert network.layers == layers
@@ -441,7 +441,6 @@ class NetworkDraft:
                 names[positions[old], name] = full_name
 
         self.names = names
-        self.kept = kept[:-1]
         return network
 
     def _put(self, layer: Layer) -> int:

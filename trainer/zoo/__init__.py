@@ -8,4 +8,5 @@
 | `building`  | a model without weights as an architecture, in a process of its own           |
 | `processes` | several such processes, with limits of time and memory                        |
 | `importing` | the import: what is missing is built, stored, or listed with its reason       |
+| `sketching` | a network of any space as layers that are compared with published ones        |
 """

@@ -65,9 +65,8 @@ def sketch_of(module: nn.Module, input_shape: Sequence[int]) -> Sketch:
 
     draft = recorder.draft
     architecture = draft.end([recorder.position(output)])
-    return Sketch(
-        architecture, [*map(recorder.shapes.__getitem__, draft.kept), tuple(output.shape)]
-    )
+    shapes = [recorder.shapes[position] for position in draft.kept[:-1]]
+    return Sketch(architecture, [*shapes, tuple(output.shape)])
 
 
 class _SketchRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
