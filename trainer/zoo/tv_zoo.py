@@ -5,6 +5,7 @@ Nothing is downloaded: `torchvision.models` describes weights without having the
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from pathlib import Path
 
@@ -41,7 +42,8 @@ def published(folder: Path | None = None) -> list[PublishedNetwork]:
         results = []
         for weights in models.get_model_weights(name):
             metrics = weights.meta["_metrics"].get(DATA)
-            if metrics is None:
+            # Weights without their head have no accuracy: NaN.
+            if metrics is None or not math.isfinite(metrics["acc@1"]):
                 continue
 
             size = weights.transforms.keywords["crop_size"]

@@ -195,7 +195,8 @@ def published_accuracy(archive: Archive, space: str) -> tuple[str, dict[str, flo
     most = max(rows, key=lambda row: (len(row["results"]), row["task"]))
     best: dict[str, float] = {}
     for key, value in most["results"]:
-        best[key] = max(value, best.get(key, value))
+        if math.isfinite(value):
+            best[key] = max(value, best.get(key, value))
 
     return most["task"], best
 
