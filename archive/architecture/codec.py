@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from archive.architecture.codec_checks import built, has_arguments, most_layers
@@ -51,6 +52,7 @@ _MOST_ARGUMENTS = 100
 _MOST_NUMBER = 2**31 - 1
 _MOST_NAME = 100
 _MOST_TEXT = 32_000_000
+_MOST_SHARED = 1000
 
 
 def to_dict(architecture: Architecture) -> dict[str, Any]:
@@ -211,10 +213,28 @@ def _attributes(values: Mapping[str, Any], u: int) -> Attributes:
     if not values:
         return NONE
 
+    text = _text_of(values)
     try:
-        return Attributes(values)
+        # Layers of a network have few different attributes.
+        return _shared(text) if 0 < len(text) <= _MOST_SHARED else Attributes(values)
     except InvalidArchitectureError as error:
         raise InvalidArchitectureError(error.reason, u) from None
+
+
+def _text_of(values: Mapping[str, Any]) -> str:
+    """Return a text for each set of values of JSON; empty for other values."""
+    if not all(type(name) is str for name in values):
+        return ""
+
+    try:
+        return json.dumps(values)
+    except (TypeError, ValueError, RecursionError):
+        return ""
+
+
+@lru_cache(maxsize=16_384)
+def _shared(text: str) -> Attributes:
+    return Attributes(json.loads(text))
 
 
 def _edge_from_list(item: Any, arguments: bool) -> Connection:

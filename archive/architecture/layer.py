@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
@@ -31,6 +32,7 @@ A list holds values of one kind, since a database stores no other lists.
 """
 
 _LARGEST = 2**63
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _MOST_NAME = 100
 
 
@@ -146,7 +148,7 @@ def _scalar(name: str, value: Any) -> Scalar:
     if isinstance(value, float) and math.isfinite(value):
         return value
 
-    if isinstance(value, str) and not any("\ud800" <= letter <= "\udfff" for letter in value):
+    if isinstance(value, str) and (value.isascii() or not _SURROGATE.search(value)):
         return value
 
     raise InvalidArchitectureError(
