@@ -6,24 +6,29 @@
 // $protocol = null     Name of the training protocol; null stands for all protocols.
 // $objective = null    Objective of the studies; null stands for all objectives.
 // $minimise = null (true or false)    Whether smaller values are better; null: as the task's studies have it.
+OPTIONAL MATCH (other:Study)-[:ON]->(searched:Task)
+WITH collect(DISTINCT {task: searched.name, protocol: searched.protocol, objective: other.objective,
+                       direction: other.direction}) AS studied
 MATCH (t:Task)
 WHERE ($task IS NULL OR t.name = $task) AND ($protocol IS NULL OR t.protocol = $protocol)
 MATCH (t)<-[:ON]-(result:Evaluation)-[:OF]->(a:Architecture)
 // Each network is looked through once, however many results it has.
-WITH a.key AS architecture, count(result) AS results
+WITH studied, a.key AS architecture, count(result) AS results
 MATCH (a:Architecture {key: architecture})-[:HAS_LAYER]->(l:Layer)
 WHERE NOT l.op IN ['ip', 'op']
-WITH architecture, collect(DISTINCT l.op) AS operations
+WITH studied, architecture, collect(DISTINCT l.op) AS operations
 MATCH (a:Architecture {key: architecture})<-[:OF]-(e:Evaluation)-[:ON]->(t:Task)
 WHERE ($task IS NULL OR t.name = $task) AND ($protocol IS NULL OR t.protocol = $protocol)
   AND e.partial IS NULL AND NOT isNaN(e.value)
 OPTIONAL MATCH (e)<-[:RESULTED_IN]-(:Proposal)<-[:PROPOSED]-(s:Study)
-OPTIONAL MATCH (other:Study)-[:ON]->(t)
 WITH architecture, operations, e.id AS evaluation, e.value AS value, t.name AS task, t.protocol AS protocol,
-     t.direction AS direction, s.objective AS own, collect(DISTINCT other.objective) AS objectives,
-     collect(DISTINCT other.direction + ' ' + other.objective) AS directions
-WITH architecture, operations, evaluation, value, task, protocol, direction, directions,
-     coalesce(own, CASE WHEN size(objectives) = 1 THEN objectives[0] END) AS objective
+     t.direction AS direction, s.objective AS own,
+     [study IN studied WHERE study.task = t.name AND study.protocol = t.protocol | study] AS known
+// All studies of a task have one objective if they have the first one's.
+WITH architecture, operations, evaluation, value, task, protocol, direction,
+     [study IN known | study.direction + ' ' + study.objective] AS directions,
+     coalesce(own, CASE WHEN all(study IN known WHERE study.objective = known[0].objective)
+                        THEN known[0].objective END) AS objective
 WHERE $objective IS NULL OR objective = $objective
 WITH architecture, operations, evaluation, value, task, protocol, objective,
      coalesce($minimise, CASE WHEN objective IS NULL THEN coalesce(direction, 'maximise') = 'minimise'
