@@ -5,7 +5,7 @@ import {
   api, change, el, failed, fill, mayWrite, networkAnchor, networkLink, number, seconds, settingText, studyAnchor, studyLink, studyPath, toast,
 } from "../parts/page.js";
 import { copied } from "../parts/copying.js";
-import { refill } from "../parts/focus.js";
+import { offer, refill } from "../parts/focus.js";
 import { whenSeen } from "../parts/timing.js";
 import { NetworkViewer } from "../parts/viewer.js";
 import { name, openNumber, sign, study } from "./state.js";
@@ -22,7 +22,7 @@ const beaten = el("ul.beaten");
 const made = el("div.made");
 const buttons = el("div.tools.acts");
 const nothing = el("p.quiet");
-const words = el("div.words", {}, lead, sure, beaten, made, buttons, nothing);
+const words = el("div.words", {}, nothing, lead, sure, beaten, made, buttons);
 
 export const answerPart = el("div.answer", {}, viewer.element, words);
 export const stateLine = state;
@@ -63,15 +63,17 @@ export function showAnswer() {
   const fresh = isFresh() ? found : null;
   const answer = fresh ?? { number: best.number, architecture: best.architecture, value: best.value, configuration: best.configuration, beaten: [], metrics: {} };
   viewer.show(answer.architecture);
-  refill(lead, el("p.eyebrow", {}, el("i.star", {}, "★"), about.objectives.length > 1 ? ` Best ${about.objective}` : " Recommended network"),
+  // News that changes nothing leaves an open list and a selected text alone.
+  const key = [answer, about.objectives, about.unit, best.error];
+  offer(lead, key, () => [el("p.eyebrow", {}, el("i.star", {}, "★"), about.objectives.length > 1 ? ` Best ${about.objective}` : " Recommended network"),
     el("p.value", {}, el("b", { id: "best" }, rounded(answer.value, answer)),
       el("span", {}, el("span", {}, about.objective, about.unit ? ` (${about.unit})` : ""), el("span.quiet", {}, answer.low == null ? (sign() > 0 ? "larger is better" : "smaller is better")
         : `95 %: ${rounded(answer.low, answer)} to ${rounded(answer.high, answer)}`))),
-    ...Object.entries(best.error ?? {}).map(([metric, value]) => el("p.quiet", {}, `${metric} ${number(value)}`)));
-  refill(sure, ...[fresh?.estimated ? certainty(fresh, about) : "Estimating how sure this is …"].flat());
-  refill(beaten, ...fresh ? gains(fresh) : []);
-  refill(made, ...facts(answer), chips(answer.configuration));
-  refill(buttons, ...actions(answer));
+    ...Object.entries(best.error ?? {}).map(([metric, value]) => el("p.quiet", {}, `${metric} ${number(value)}`))]);
+  offer(sure, key, () => [fresh?.estimated ? certainty(fresh, about) : "Estimating how sure this is …"].flat());
+  offer(beaten, key, () => (fresh ? gains(fresh) : []));
+  offer(made, key, () => [...facts(answer), chips(answer.configuration)]);
+  offer(buttons, [answer.architecture, answer.number, answer.beaten, answer.longer], () => actions(answer));
 }
 
 /** What a study without a result waits for. @param {Record<string, number>} counts */
@@ -145,7 +147,11 @@ function actions(answer) {
   const second = answer.beaten.find((/** @type {any} */ each) => each.kind === "second");
   const quoted = quote(name);
   const entry = (/** @type {string} */ title, /** @type {string} */ text) => el("button", { type: "button", onclick: () => copied(text) }, title, el("code", {}, text));
-  const menu = el("details.menu", {}, el("summary", {}, "Export"), el("div", {},
+  const close = (/** @type {Event} */ event) => {
+    const { key, relatedTarget } = /** @type {any} */ (event);
+    if (key ? key === "Escape" : relatedTarget && !menu.contains(relatedTarget)) menu.removeAttribute("open");
+  };
+  const menu = el("details.menu", { onkeydown: close, onfocusout: close }, el("summary", {}, "Export"), el("div", {},
     el("a", { href: `/networks/${answer.architecture}.svg?theme=light`, download: `${answer.architecture.slice(0, 10)}.svg` }, "Picture as SVG"),
     el("a", { href: `/api/networks/${answer.architecture}`, download: `${answer.architecture.slice(0, 10)}.json` }, "Network and results as JSON"),
     entry("Copy: trained network as a file", `archive weights export ${quote(`${name}#${String(answer.number).padStart(5, "0")}`)} --to best.pt2`),

@@ -39,6 +39,7 @@ const refreshing = [whenSeen(progressCard, showProgress, 0), whenSeen(frontCard,
 /** Show the plots that are in sight, each in a frame of its own, and the others when they are. */
 export function showScatters() {
   showLegend();
+  progressCard.hidden = !study.points.has("value");
   frontCard.hidden = !costs().length;
   predictedCard.hidden = !study.points.has("mean");
   for (const refresh of refreshing) refresh();
