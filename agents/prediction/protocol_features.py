@@ -12,7 +12,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from archive.store.published_recipes import IMAGES, OWN_IMAGES, data_of, split_side
+from archive.queries.published_recipes import IMAGES, OWN_IMAGES, data_of, split_side
 
 
 class ProtocolFeatures(NamedTuple):

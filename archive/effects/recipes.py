@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from archive.effects.edits import Edit, edit_of
+from archive.queries.published_recipes import OWN_DATA, split_side
 from archive.store.protocol_names import ProtocolName
-from archive.store.published_recipes import OWN_DATA, split_side
 
 _DATA = frozenset(["ft", OWN_DATA])
 """Words of a recipe that name the task's own data, and the step from the pretraining to it."""

@@ -96,6 +96,7 @@ class StudyImport:
 @click.pass_context
 def optuna(
     ctx: click.Context,
+    /,
     reference: str,
     task: str | None,
     space: str | None,

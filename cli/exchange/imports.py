@@ -70,7 +70,7 @@ def imports() -> None:
 @json_option
 @click.pass_context
 def table(
-    ctx: click.Context, task: str, protocol: str | None, as_json: bool, **origin: str | None
+    ctx: click.Context, /, task: str, protocol: str | None, as_json: bool, **origin: str | None
 ) -> None:
     """Import every network of a table as an evaluation.
 
@@ -186,7 +186,7 @@ def proxies(
 @json_option
 @click.pass_context
 def nasbench101(
-    ctx: click.Context, file: Path, epochs: str, as_json: bool, **origin: str | None
+    ctx: click.Context, /, file: Path, epochs: str, as_json: bool, **origin: str | None
 ) -> None:
     """Import an official NAS-Bench-101 FILE, nasbench_only108.tfrecord, as evaluations of nb101."""
     from archive.exchange.importers.external import add
@@ -227,6 +227,7 @@ def nasbench101(
 @click.pass_context
 def nasbench201(
     ctx: click.Context,
+    /,
     file: Path,
     task: str,
     epochs: str,

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from archive.errors import UnknownNameError
+from archive.queries.published_recipes import OWN_DATA, data_of
 from archive.store.evaluations import TaskProtocol
-from archive.store.published_recipes import OWN_DATA, data_of
 from archive.store.records import Result
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from archive.agents.prediction.protocol_features import read_protocol
 from archive.effects.recipes import read_recipe
-from archive.store.published_recipes import IMAGES, split_side
+from archive.queries.published_recipes import IMAGES, split_side
 from archive.trainer.zoo.published import pretraining_of
 
 
