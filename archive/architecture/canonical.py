@@ -41,9 +41,16 @@ def key(space: str, layers: Sequence[Layer], edges: Sequence[Connection]) -> str
         layers: The layers in topological order.
         edges: Tail, head and arguments of each edge.
     """
-    certificate, _ = _canonical(layers, edges)
+    return key_and_ranks(space, layers, edges)[0]
+
+
+def key_and_ranks(
+    space: str, layers: Sequence[Layer], edges: Sequence[Connection]
+) -> tuple[str, tuple[int, ...]]:
+    """Return what `key` and `canonical_ranks` return, in one computation."""
+    certificate, ranks = _canonical(layers, edges)
     text = repr((space, certificate)).encode()
-    return hashlib.blake2b(text, digest_size=16).hexdigest()
+    return hashlib.blake2b(text, digest_size=16).hexdigest(), tuple(ranks)
 
 
 def joint_key(network: str, configuration: Mapping[str, Any]) -> str:
@@ -261,10 +268,11 @@ class _ArgumentLinks:
 
     def _digests(self, links: Links, order: Sequence[int]) -> list[bytes]:
         """Return a digest of each layer with all layers that it can reach by these links."""
+        texts = {label: repr(label).encode() for label in set(self.labels)}
         digests = [b""] * len(links)
         for u in order:
             neighbours = sorted([digests[v] + number.to_bytes(4) for v, number in links[u]])
-            text = b"".join([repr(self.labels[u]).encode(), *neighbours])
+            text = b"".join([texts[self.labels[u]], *neighbours])
             digests[u] = hashlib.blake2b(text, digest_size=8).digest()
 
         return digests

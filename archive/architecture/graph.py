@@ -158,7 +158,11 @@ class Architecture:
         if self.network is not self:
             return canonical.joint_key(self.network.key, self.configuration)
 
-        return canonical.key(self.space, self.layers, self.connections)
+        return self._key_and_ranks[0]
+
+    @cached_property
+    def _key_and_ranks(self) -> tuple[str, tuple[int, ...]]:
+        return canonical.key_and_ranks(self.space, self.layers, self.connections)
 
     @cached_property
     def functional_key(self) -> str:
@@ -237,12 +241,20 @@ class Architecture:
 
         return list(map(self.layers.__getitem__, order)), edges
 
-    @cached_property
+    @property
     def canonical(self) -> Architecture:
         """The same network in canonical layer order, which all its relabellings share.
 
         The store keeps this form.
         """
+        return self if self._is_canonical else self._relabelled
+
+    @cached_property
+    def _is_canonical(self) -> bool:
+        return self.canonical_order == tuple(range(len(self.layers)))
+
+    @cached_property
+    def _relabelled(self) -> Architecture:
         relabelled = Architecture(self.space, *self._part(self.canonical_order))
         relabelled.__dict__.update(key=self.key, functional_key=self.functional_key)
         return relabelled
@@ -250,7 +262,7 @@ class Architecture:
     @cached_property
     def canonical_order(self) -> tuple[int, ...]:
         """The position in `layers` of each layer of the canonical form."""
-        rank = canonical.canonical_ranks(self.layers, self.connections)
+        rank = self._key_and_ranks[1]
         return tuple(topological_order(self.layers, self.edges, rank))
 
     @cached_property

@@ -352,7 +352,7 @@ def prepare(architectures: Iterable[Architecture]) -> None:
                 "give member.network"
             )
 
-        _ = architecture.canonical
+        _ = architecture.canonical.functional_key
 
 
 def store(tx: ManagedTransaction, architectures: Iterable[Architecture]) -> None:
