@@ -135,15 +135,17 @@ def _nearest(request: Request) -> Response:
 
 
 def _usual_kernel(network: Architecture) -> str:
-    """Return OTMANN for networks with units, where it is defined, else a general kernel."""
+    """Return the kernel of the network's space; a general one where that is not defined."""
     from archive import kernels
+    from archive.agents.nearest import default_kernel
 
+    usual = default_kernel(network.space)
     try:
-        kernels.get("otmann").prepare(network)
+        kernels.get(usual).prepare(network)
     except InvalidArchitectureError:
         return "weisfeiler-lehman"
 
-    return "otmann"
+    return usual
 
 
 @lru_cache(maxsize=4)
