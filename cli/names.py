@@ -181,7 +181,12 @@ def _load_settings(ctx: click.Context) -> Settings:
     """Return the settings with the options before the command."""
     from archive import settings
 
-    options = {name: value for name, value in ctx.find_root().params.items() if value is not None}
+    options = {}
+    for name, value in ctx.find_root().params.items():
+        # The others are switches of the output.
+        if isinstance(value, str):
+            options[name] = value
+
     return settings.load(**options)
 
 

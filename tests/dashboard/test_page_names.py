@@ -37,7 +37,8 @@ def test_a_long_reason_is_three_lines_of_a_table_and_whole_in_the_dialog(visit, 
 def test_marks_of_direction_are_named(visit, archive):
     evaluate(archive, [0.25], "left\u202eright\u2028below")
     page = visit()
-    page.get_by_role("link", name=r"left\u202eright\u2028below", exact=True).click()
+    listed = page.locator("table")
+    listed.get_by_role("link", name=r"left\u202eright\u2028below", exact=True).click()
     page.get_by_role("heading", name=r"left\u202eright\u2028below", exact=True).wait_for()
 
 

@@ -13,7 +13,7 @@ from archive.effects.columns import columns_of
 from archive.effects.effects import effects
 from archive.effects.networks import edits_of
 from archive.errors import UnknownNameError
-from archive.queries.results_by_task import TaskResults
+from archive.queries.results_by_task import TaskResult, TaskResults
 from archive.store.evaluations import Evaluations, TaskProtocol
 from archive.store.records import Result
 from tests.support.networks import torch_nets
@@ -98,7 +98,10 @@ def test_a_thousand_pairs_at_most_are_listed_with_their_models(archive, monkeypa
 
 
 def test_a_ratio_without_a_value_above_zero_is_unknown():
-    rows = [("a", 0.0, None, None), ("b", 2.0, None, None), ("c", -1.0, None, None)]
+    rows = []
+    for key, value in (("a", 0.0), ("b", 2.0), ("c", -1.0)):
+        rows.append(TaskResult("t/1", key, "torch", key, value, None, None, None))
+
     results = [TaskResults("t", "t/1", rows), TaskResults("u", "u/1", rows)]
     places = {"a": 0, "b": 1, "c": 2}
     ratio, plain = columns_of(results, {"t": "seconds", "u": "accuracy"}, places)

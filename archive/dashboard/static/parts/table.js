@@ -14,6 +14,7 @@ import { el, fill } from "./page.js";
  * @property {boolean} [wide] whether a narrow screen leaves it out
  * @property {(row: any) => any} [key] what it is sorted by; the field by default
  * @property {boolean} [unsorted] whether rows cannot be sorted by it
+ * @property {boolean} [optional] whether it is absent until a row has its field
  */
 
 /**
@@ -30,7 +31,9 @@ export class Table {
    * @param {string} [options.empty] text without rows
    */
   constructor(columns, options = {}) {
-    this.columns = columns;
+    /** @type {Column[]} all columns, also those that are absent yet */
+    this.all = columns;
+    this.columns = columns.filter((column) => !column.optional);
     this.options = options;
     this.sort = options.sort ?? "";
     this.descending = options.descending ?? false;
@@ -48,8 +51,14 @@ export class Table {
   /** Add a column behind another one, unless it is there. @param {string} before @param {Column} column */
   insert(before, column) {
     if (this.columns.some((each) => each.name === column.name)) return;
-    const place = this.columns.findIndex((each) => each.name === before) + 1;
-    this.columns = [...this.columns.slice(0, place), column, ...this.columns.slice(place)];
+    const place = this.all.findIndex((each) => each.name === before) + 1;
+    this.all = [...this.all.slice(0, place), column, ...this.all.slice(place)];
+    this.#showColumns((each) => each === column || this.columns.includes(each));
+  }
+
+  /** @param {(column: Column) => boolean} isShown */
+  #showColumns(isShown) {
+    this.columns = this.all.filter(isShown);
     this.made = new Map();
     this.#heading();
   }
@@ -57,6 +66,9 @@ export class Table {
   /** @param {any[]} rows */
   show(rows) {
     this.rows = rows;
+    const absent = this.all.filter((column) => !this.columns.includes(column));
+    const present = absent.filter((column) => rows.some((row) => row[column.name] !== null && row[column.name] !== undefined));
+    if (present.length) this.#showColumns((column) => present.includes(column) || this.columns.includes(column));
     const before = this.made;
     this.made = new Map();
     const refocus = this.#focused();
