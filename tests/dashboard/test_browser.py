@@ -4,6 +4,7 @@ a download."""
 from __future__ import annotations
 
 import time
+from importlib.resources import files
 
 import pytest
 
@@ -376,6 +377,15 @@ def test_a_report_opens_from_disk(browser, archive, tmp_path):
     assert not faults
 
 
+AXE = (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
+VIOLATIONS = """async () => {
+  const levels = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
+  const found = await axe.run(document, { runOnly: levels, resultTypes: ["violations"] });
+  return found.violations.flatMap((each) => each.nodes.map((node) => `${each.id}: ${node.html}`));
+}"""
+"""Parts of the page that level A or AA of WCAG 2.2 forbids, as axe-core finds them."""
+
+
 def test_every_view_fits_a_narrow_screen_in_light_and_dark(visit, archive, server):
     evaluate(archive, [0.25, 0.5, 0.75])
     parent, child = cells(2)
@@ -398,3 +408,7 @@ def test_every_view_fits_a_narrow_screen_in_light_and_dark(visit, archive, serve
         page.goto(server.address.rstrip("/") + path)
         page.get_by_text(words).first.wait_for()
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+        page.evaluate(AXE)
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            assert page.evaluate(VIOLATIONS) == [], (path, scheme)

@@ -118,7 +118,7 @@ export class Table {
       const chosen = column.name === this.sort;
       const sorting = chosen ? (this.descending ? "descending" : "ascending") : "none";
       return el(`th${column.numeric ? ".number" : ""}${column.wide ? ".wide" : ""}`, { "aria-sort": sorting, scope: "col" },
-        column.unsorted ? column.title ?? column.name : el("button.sort", { type: "button", onclick: () => this.#sortBy(column.name) }, column.title ?? column.name,
+        column.unsorted || column.title === "" ? column.title ?? column.name : el("button.sort", { type: "button", onclick: () => this.#sortBy(column.name) }, column.title ?? column.name,
           chosen ? (this.descending ? " ▾" : " ▴") : ""));
     }));
   }
