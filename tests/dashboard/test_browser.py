@@ -388,6 +388,7 @@ VIOLATIONS = """async () => {
 
 def test_every_view_fits_a_narrow_screen_in_light_and_dark(visit, archive, server):
     evaluate(archive, [0.25, 0.5, 0.75])
+    evaluate(archive, [0.5], name="other")
     parent, child = cells(2)
     archive.architectures.record_morph(parent, child, ["swap"])
     width = 400
