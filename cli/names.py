@@ -14,7 +14,7 @@ import socket
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
@@ -181,7 +181,7 @@ def _load_settings(ctx: click.Context) -> Settings:
     """Return the settings with the options before the command."""
     from archive import settings
 
-    options = {}
+    options: dict[str, Any] = {}
     for name, value in ctx.find_root().params.items():
         # The others are switches of the output.
         if isinstance(value, str):
