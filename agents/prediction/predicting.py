@@ -226,11 +226,11 @@ def fit_predictor(
         results: The results; those count that are most like the protocol (`choose`).
         notify: Called with a message before a slow step.
     """
-    chosen = choose(results, protocol)
-    keys = list(dict.fromkeys(result.architecture for result in chosen))
-    table = LearnedRows(list(map(row_of, chosen)), features_of(archive, space, keys, notify))
+    learned = choose(results, protocol)
+    keys = list(dict.fromkeys(result.architecture for result in learned))
+    table = LearnedRows(list(map(row_of, learned)), features_of(archive, space, keys, notify))
     process = ResultProcess(table.inputs, table.values, _fit(archive, table, notify))
-    return ResultPredictor(protocol, chosen, table, process)
+    return ResultPredictor(protocol, learned, table, process)
 
 
 def _predict(
@@ -244,7 +244,7 @@ def _predict(
     notify: Callable[[str], None] | None,
 ) -> PredictionDocument:
     predictor = fit_predictor(archive, network.space, protocol, results, notify)
-    chosen = predictor.results
+    learned = predictor.results
     queries = predictor.queries([network.key], {network.key: features(network)})
     value, low, high = predictor.process.predict(queries)
     similarities = predictor.process.similarities(queries)
@@ -257,11 +257,11 @@ def _predict(
         low=float(low[0]),
         high=float(high[0]),
         probability=COVERAGE,
-        results=len(chosen),
-        networks=len({result.architecture for result in chosen}),
-        of_protocol=sum(result.protocol == protocol for result in chosen),
+        results=len(learned),
+        networks=len({result.architecture for result in learned}),
+        of_protocol=sum(result.protocol == protocol for result in learned),
         validation=validate(predictor.table, predictor.process.fitted),
-        relatives=_relatives(chosen, protocol, similarities, relatives),
+        relatives=_relatives(learned, protocol, similarities, relatives),
     )
 
 

@@ -102,7 +102,7 @@ class ArchiveReader:
         if last is not None and self._clock() - last[0] <= KEPT_SECONDS:
             return last
 
-        # A reading that comes late is that of the next scrape; no second one begins beside it.
+        # A late reading answers the next scrape; no second one begins beside it.
         begun = self._begun.pop(read.__name__, None)
         if begun is None or time.monotonic() - begun.ended > LATE_SECONDS:
             begun = LateCall(read, "reading")

@@ -119,35 +119,35 @@ def answer(archive: Archive, name: str, *, estimated: bool = True) -> StudyAnswe
 
     ranking, unknown = _estimate(archive, snapshot) if estimated else (None, None)
     views = best_views(snapshot)
-    chosen = best
+    answered = best
     first = None
     if ranking is not None:
         first = ranking.ranked[0]
-        chosen = best_view(views, first) or best
+        answered = best_view(views, first) or best
         if first.low is None:
             unknown = "too few networks for an estimate"
 
     better = sign(snapshot.study.direction)
-    assert chosen.value is not None, "an incumbent and a ranked network have a value"
-    value = chosen.value if first is None else better * first.score
+    assert answered.value is not None, "an incumbent and a ranked network have a value"
+    value = answered.value if first is None else better * first.score
     low = high = None
     if first is not None:
         low, high = interval_ends(better, first.low, first.high)
 
-    lucky = chosen.architecture_key != best.architecture_key
+    lucky = answered.architecture_key != best.architecture_key
     return StudyAnswer(
-        number=chosen.number,
-        architecture=chosen.architecture_key,
-        measured=chosen.value,
+        number=answered.number,
+        architecture=answered.architecture_key,
+        measured=answered.value,
         value=value,
         low=low,
         high=high,
         noisy=ranking is not None or unknown is not None,
         unknown=unknown,
         evaluations=1 if first is None else len(first.evaluations),
-        configuration=chosen.configuration,
-        metrics=chosen.metrics,
-        seconds=chosen.seconds,
+        configuration=answered.configuration,
+        metrics=answered.metrics,
+        seconds=answered.seconds,
         rivals=0 if ranking is None else _count_rivals(ranking.ranked),
         luckiest=best.number if lucky else None,
         luckiest_value=best.value if lucky else None,

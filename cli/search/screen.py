@@ -222,14 +222,16 @@ def _table(contents: ScreenContents, width: int, rows: int) -> Iterator[Text]:
     for name in names:
         widths[name] = max(cell_len(name), *(cell_len(row.get(name, "")) for row in cells), 0)
 
-    chosen = _choose(names, widths, _priority(snapshot), width)
-    if "configuration" in chosen:
+    columns = _choose(names, widths, _priority(snapshot), width)
+    if "configuration" in columns:
         _shorten_configurations(cells, views, widths["configuration"])
 
-    headings = [text(name) for name in chosen]
-    lines = [_row(view, row, chosen, widths, width) for view, row in zip(views, cells, strict=True)]
-    numeric = [name not in ("state", "architecture", "configuration") for name in chosen]
-    chosen_widths = [widths[name] for name in chosen]
+    headings = [text(name) for name in columns]
+    lines = [
+        _row(view, row, columns, widths, width) for view, row in zip(views, cells, strict=True)
+    ]
+    numeric = [name not in ("state", "architecture", "configuration") for name in columns]
+    chosen_widths = [widths[name] for name in columns]
     drawn = table_lines(headings, lines, chosen_widths, numeric, fold=False)
     for index, line in enumerate(drawn):
         # Two lines of headings come before the rows.
@@ -263,19 +265,19 @@ def _choose(
     names: Sequence[str], widths: dict[str, int], priority: Sequence[str], width: int
 ) -> list[str]:
     """Return the columns that fit, from left to right; configurations get the room that is left."""
-    chosen: list[str] = []
+    columns: list[str] = []
     room = width + GAP
     whole = widths.get("configuration", 0)
     for name in dict.fromkeys(priority):
         least = min(whole, CONFIGURATION) if name == "configuration" else widths.get(name)
         if least is not None and name in names and least + GAP <= room:
-            chosen.append(name)
+            columns.append(name)
             room -= least + GAP
 
-    if "configuration" in chosen:
+    if "configuration" in columns:
         widths["configuration"] = min(whole, min(whole, CONFIGURATION) + room)
 
-    return [name for name in names if name in chosen]
+    return [name for name in names if name in columns]
 
 
 def _shorten_configurations(
@@ -334,7 +336,7 @@ def _epochs(view: ProposalView, most: int | None) -> str:
 def _row(
     view: ProposalView,
     cells: Mapping[str, str],
-    chosen: Sequence[str],
+    columns: Sequence[str],
     widths: Mapping[str, int],
     width: int,
 ) -> list[Text]:
@@ -342,7 +344,7 @@ def _row(
     row: list[Text] = []
     reason: Any = view.reason if view.state is State.FAILED or is_repeated(view) else None
     room = width
-    for name in chosen:
+    for name in columns:
         names_row = name in (NUMBER, "state", "architecture", "configuration")
         if reason is not None and not names_row:
             style = "dim" if view.cancelled else "red"

@@ -124,7 +124,7 @@ class ProposalItem:
         seconds: Wall-clock time of the training, once it is known.
         attempts: Number of attempts that were lost.
         worker: The worker that holds it, or held it last.
-        metrics: Those of the result; before the first one, those of the last epoch.
+        metrics: Metrics of the result, or of the last epoch before there is one.
         reason: Why it failed, or why it is tried again.
         started: When it was last claimed.
         finished: When it ended.

@@ -33,7 +33,7 @@ class Section:
 
     Attributes:
         name: `stem`, `stage 1`, …, `head`.
-        blocks: Its blocks; those of the stem and the head have one module each.
+        blocks: Its blocks; a block of stem or head is one module.
     """
 
     name: str

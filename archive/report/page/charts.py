@@ -112,8 +112,8 @@ class Chart:
             # An inner picture is cut at its edges, as the axes are.
             wide = WIDTH - self.left - RIGHT
             high = HEIGHT - TOP - BOTTOM
-            place = f'x="{self.left}" y="{TOP}" width="{wide}" height="{high}"'
-            path = f'<svg {place} viewBox="{self.left} {TOP} {wide} {high}">{path}</svg>'
+            frame = f'x="{self.left}" y="{TOP}" width="{wide}" height="{high}"'
+            path = f'<svg {frame} viewBox="{self.left} {TOP} {wide} {high}">{path}</svg>'
 
         self._parts.append(path)
 

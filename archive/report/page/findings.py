@@ -163,9 +163,9 @@ def _front(front: ParetoSet) -> Iterator[str]:
     yield f"{len(front.proposals):,} of {results} are the Pareto set: no other is as good in every objective."
     for index, objective in enumerate(front.objectives):
         values = [values[index] for values in front.values]
-        chosen = max(values) if objective.direction == "maximise" else min(values)
-        best = front.proposals[values.index(chosen)]
-        yield f"The best {objective.name} in it is {rounded(chosen)} (#{best.number})."
+        extreme = max(values) if objective.direction == "maximise" else min(values)
+        best = front.proposals[values.index(extreme)]
+        yield f"The best {objective.name} in it is {rounded(extreme)} (#{best.number})."
 
 
 def progress_finding(data: BestSoFar, error: float | None) -> str:
@@ -174,20 +174,20 @@ def progress_finding(data: BestSoFar, error: float | None) -> str:
     first = rounded(float(data.best[rows[0]]), error)
     last = rounded(float(data.best[rows[-1]]), error)
     count = len(data.best)
-    found = int(rows[-1]) + 1
+    evaluation = int(rows[-1]) + 1
     if count == 1:
         return f"Evaluation 1 of 1 has {last}."
 
     if len(rows) == 1:
-        return f"Evaluation {found} of {count:,} is the best, {last}; no other improved on it."
+        return f"Evaluation {evaluation} of {count:,} is the best, {last}; no other improved on it."
 
     verb = "rose" if data.best[rows[-1]] > data.best[rows[0]] else "fell"
-    change = f"The best {data.objective} {verb} from {first} to {last} at evaluation {found} of {count:,}"
+    change = f"The best {data.objective} {verb} from {first} to {last} at evaluation {evaluation} of {count:,}"
     if data.against == "seconds":
         share = data.x[rows[-1]] / max(float(data.x[-1]), 1e-12)
         return f"{change}, after {share:.0%} of the training time."
 
-    after = count - found
+    after = count - evaluation
     if not after:
         return f"{change}, the last one."
 
@@ -272,7 +272,9 @@ def map_finding(path: SearchPath, kept: float) -> str:
 def hypervolume_finding(number: Sequence[float], volume: Sequence[float]) -> str:
     """Return when most of the hypervolume was reached."""
     last = float(volume[-1])
-    reached = next(at for at, part in zip(number, volume, strict=True) if part >= 0.9 * last)
+    reached = next(
+        proposal for proposal, part in zip(number, volume, strict=True) if part >= 0.9 * last
+    )
     return (
         f"Nine tenths of the final hypervolume, {last:.4g}, were reached at proposal {reached:g}."
     )
@@ -304,10 +306,10 @@ def slice_finding(sliced: Slices, part: Slice) -> str:
         names = [labels.get(float(part.grid[row]), "one") for row in (best, worst)]
         return f"The best mean prediction is {ends[0]}, with {names[0]}; the worst {ends[1]}, with {names[1]}."
 
-    place = float(part.grid[best])
+    position = float(part.grid[best])
     where = "in the middle of its range"
-    if not 1 / 3 <= place <= 2 / 3:
-        where = f"at the {'low' if place < 0.5 else 'high'} end of its range"
+    if not 1 / 3 <= position <= 2 / 3:
+        where = f"at the {'low' if position < 0.5 else 'high'} end of its range"
 
     return (
         f"{part.axis.name} is best {where}: a mean prediction of {ends[0]}, against {ends[1]} at "

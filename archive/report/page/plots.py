@@ -188,8 +188,8 @@ def _curves(archive: Archive, report: StudyReport) -> ReportPlot:
             )
 
     key = []
-    for place, curve in enumerate(best[::-1]):
-        key.append((_line_of(place), f"#{curve.number}: {rounded(curve.value, report.noise)}"))
+    for position, curve in enumerate(best[::-1]):
+        key.append((_line_of(position), f"#{curve.number}: {rounded(curve.value, report.noise)}"))
 
     others = len(data.curves) - len(best)
     grey = f", {others:,} others are grey" if others else ""
@@ -200,9 +200,9 @@ def _curves(archive: Archive, report: StudyReport) -> ReportPlot:
     return ReportPlot("Learning curves", finding, caption, chart.svg(), tuple(key))
 
 
-def _line_of(place: int) -> str:
+def _line_of(position: int) -> str:
     """Return the class of a training by its place, 0 for the best."""
-    return "best" if place == 0 else f"s{place}"
+    return "best" if position == 0 else f"s{position}"
 
 
 def _predictions(report: StudyReport) -> ReportPlot:
@@ -256,7 +256,7 @@ def _gains(archive: Archive, report: StudyReport) -> ReportPlot:
 
     chart.marks(quantiles[:, 2], np.arange(float(len(most))), "s0", titles, 5)
     caption = (
-        "Score of a child minus that of its parent: median, quartiles and the range from "
+        "Score of a child minus its parent's: median, quartiles and the range from "
         f"5 % to 95 %, over {data.steps:,} steps, with the number of uses. An operation "
         f"of several in one step counts in full.{describe_left_out(0, data.left_out)}"
     )

@@ -96,8 +96,8 @@ def render(report: StudyReport, plots: Sequence[ReportPlot]) -> str:
     )
     allowed = f"style-src {_digest(style)}; script-src {_digest(script)}"
     table = _make_table(report)
-    chosen = None if report.chosen is None else report.chosen.architecture.key
-    others = [other for other in report.best if other.architecture.key != chosen]
+    shown = None if report.chosen is None else report.chosen.architecture.key
+    others = [other for other in report.best if other.architecture.key != shown]
     return environment.get_template("report.html").render(
         study=report.study,
         version=__version__,
