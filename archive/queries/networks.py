@@ -105,7 +105,7 @@ WHERE e.source IS NOT NULL AND e.metric_top1 IS NOT NULL
 MATCH (e)-[:OF]->(a:Architecture)
 MATCH (e)-[:ON]->(t:Task)
 WHERE a.space = $space
-RETURN t.name AS task, collect([a.key, e.metric_top1]) AS results
+RETURN t.name AS task, collect([a.key, e.metric_top1, e.model]) AS results
 """
 
 SPACES = "MATCH (a:Architecture) RETURN DISTINCT a.space AS space ORDER BY space"

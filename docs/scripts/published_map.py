@@ -28,20 +28,20 @@ NAMED = 14
 def draw() -> bytes:
     """Return the picture of the connected archive as PNG."""
     import archive
-    from archive.plots.data.network_map import network_map, published_accuracy
+    from archive.plots.data.network_map import network_map, published_results
     from archive.plots.figures import style
     from archive.plots.figures.files import render
 
     families: dict[str, str] = {}
     with archive.connect() as store:
         places = network_map(store, space="torch")
-        task, accuracy = published_accuracy(store, "torch")
+        task, published = published_results(store, "torch")
         for key, family in store.query(FAMILIES).rows:
             families[key] = family
 
-    rows = [row for row, key in enumerate(places.architecture) if key in accuracy]
+    rows = [row for row, key in enumerate(places.architecture) if key in published]
     keys = [places.architecture[row] for row in rows]
-    values = np.array([accuracy[key] for key in keys])
+    values = np.array([published[key].accuracy for key in keys])
     points = places.places[rows]
     order = np.argsort(values)
 

@@ -30,7 +30,7 @@ from archive.plots.data.network_map import (
     PROFILE,
     NetworkMap,
     network_map,
-    published_accuracy,
+    published_results,
     with_paths,
 )
 from archive.queries.networks import SIZE_OF_SPACE, SIZES_OF_SPACES
@@ -106,6 +106,7 @@ def _map(request: Request) -> Response:
     count = len(drawn.architecture)
     owner = np.zeros(count)
     values = np.full(count, np.nan)
+    models = [""] * count
     better = np.fmin if drawn.direction == "minimise" else np.fmax
     for number, path in reversed(list(enumerate(drawn.paths, 1))):
         owner[path.at] = number
@@ -113,8 +114,11 @@ def _map(request: Request) -> Response:
 
     objective = drawn.objective
     if not names:
-        objective, accuracy = published_accuracy(archive, drawn.space)
-        values[:] = [accuracy.get(key, np.nan) for key in drawn.architecture]
+        objective, published = published_results(archive, drawn.space)
+        for row, architecture in enumerate(drawn.architecture):
+            if architecture in published:
+                values[row] = published[architecture].accuracy
+                models[row] = published[architecture].model
 
     keys = np.array([_words(key) for key in drawn.architecture], np.uint32).reshape(count, 4)
     head = {
@@ -123,6 +127,7 @@ def _map(request: Request) -> Response:
         "kept": drawn.kept,
         "objective": objective,
         "direction": drawn.direction,
+        "models": models if any(models) else [],
         "paths": [
             {"study": path.study, "incumbents": path.incumbents.tolist()} for path in drawn.paths
         ],

@@ -28,7 +28,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -178,25 +178,38 @@ def network_map(
     )
 
 
-def published_accuracy(archive: Archive, space: str) -> tuple[str, dict[str, float]]:
-    """Return the task with the most published results, and each network's best top-1 accuracy on it.
+class Published(NamedTuple):
+    """The best published result of a network.
+
+    Attributes:
+        accuracy: Top-1 accuracy in per cent.
+        model: Name of the model at its source.
+    """
+
+    accuracy: float
+    model: str
+
+
+def published_results(archive: Archive, space: str) -> tuple[str, dict[str, Published]]:
+    """Return the task with the most published results, and each network's best one on it.
 
     Args:
         archive: The archive.
         space: Name of the networks' space.
 
     Returns:
-        Name of the task, and accuracy by key, in per cent; empty where no result is published.
+        Name of the task, and the best result by key; empty where none is published.
     """
     rows = archive.connection.read(lambda tx: tx.run(PUBLISHED_ACCURACY, space=space).data())
     if not rows:
         return "", {}
 
     most = max(rows, key=lambda row: (len(row["results"]), row["task"]))
-    best: dict[str, float] = {}
-    for key, value in most["results"]:
-        if math.isfinite(value):
-            best[key] = max(value, best.get(key, value))
+    best: dict[str, Published] = {}
+    for key, accuracy, model in most["results"]:
+        if math.isfinite(accuracy):
+            result = Published(accuracy, model or "")
+            best[key] = max(result, best.get(key, result))
 
     return most["task"], best
 

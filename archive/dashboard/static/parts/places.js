@@ -1,11 +1,13 @@
 // @ts-check
 /** Networks of a space as points: similar ones are close, and a search is a line from best to best. */
 
-import { el, failed, fill, networkLink, number, plainWord, request, seconds } from "./page.js";
+import { el, failed, fill, isDark, networkLink, number, plainWord, request, seconds } from "./page.js";
 import { readTable } from "./points.js";
 import { COLOURS, Scatter } from "./scatter.js";
 
 const LEVELS = ["--g0", "--g1", "--g2", "--g3", "--g4", "--g5", "--g6"];
+/** Milliseconds after which a picture is drawn for the point under the pointer. */
+const REST = 200;
 /** Share of the worst networks that have the last colour. */
 const OUTLIERS = 0.05;
 /** Most searches on one map. */
@@ -106,7 +108,13 @@ export class Places {
     const { head, columns } = this.map;
     const value = columns.value[at];
     const owner = head.paths[columns.study[at] - 1]?.study;
-    return [el("b", {}, this.#keyOf(at).slice(0, 10)), value === value ? el("div", {}, `${head.objective} ${number(value)}`) : null, owner ? el("div", {}, owner) : null].filter(Boolean);
+    const key = this.#keyOf(at);
+    const image = /** @type {HTMLImageElement} */ (el("img.glimpse", { alt: "" }));
+    // Only where the pointer rests.
+    setTimeout(() => {
+      if (image.isConnected) image.src = `/networks/${key}.svg?theme=${isDark() ? "dark" : "light"}`;
+    }, REST);
+    return [el("b", {}, head.models[at] || key.slice(0, 10)), value === value ? el("div", {}, `${head.objective} ${number(value)}`) : null, owner ? el("div", {}, owner) : null, image].filter(Boolean);
   }
 }
 
