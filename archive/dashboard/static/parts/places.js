@@ -110,6 +110,8 @@ export class Places {
     const owner = head.paths[columns.study[at] - 1]?.study;
     const key = this.#keyOf(at);
     const image = /** @type {HTMLImageElement} */ (el("img.glimpse", { alt: "" }));
+    // Of a deep network, the first layers are legible.
+    image.onload = () => image.classList.toggle("deep", image.naturalHeight > 2 * image.naturalWidth);
     // Only where the pointer rests.
     setTimeout(() => {
       if (image.isConnected) image.src = `/networks/${key}.svg?theme=${isDark() ? "dark" : "light"}`;
