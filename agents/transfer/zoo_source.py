@@ -171,8 +171,8 @@ def published_results(archive: Archive) -> list[TaskResult]:
     networks = len({result.architecture for result in results})
     if networks < LEAST_NETWORKS:
         raise UsageError(
-            f"a start from published networks needs results of {LEAST_NETWORKS} on {TASK}, and the "
-            f"archive has those of {counted(networks, 'network')}: archive import zoo timm"
+            f"a start from published networks needs {LEAST_NETWORKS} with results on {TASK}, and "
+            f"the archive has {networks}: archive import zoo timm"
         )
 
     return results

@@ -218,7 +218,7 @@ class Publication:
         self._all_names = _names({*self._hosts, self._user})
 
     def select(self, kind: str, record: Record) -> Record | None:
-        """Return what is published of a record; None if nothing is.
+        """Return the published part of a record; None if there is none.
 
         Agents come before the proposals that refer to them.
 

@@ -90,7 +90,7 @@ def modules_diagram(
 
 
 def _drawn_properties(block: NetworkBlock) -> tuple[object, ...]:
-    """Return what equal blocks have in common, in the picture and in what they are."""
+    """Return the kinds and properties of a block; blocks are drawn as one where these are equal."""
     kinds = tuple(module.kind for module in block.modules)
     return (block.kind, kinds, tuple(sorted(block.properties.items(), key=str)))
 

@@ -115,7 +115,7 @@ def add_model(
 
 def _token(architecture: Architecture, place: Place, result: Result | None) -> str:
     """Return an id that is equal for the same result of the same model."""
-    # Whoever names the source later does not import another result.
+    # The same result with its source named later is no other result.
     unnamed = None if result is None else replace(result, provenance={})
     text = to_json({} if unnamed is None else result_properties(unnamed))
     digest = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

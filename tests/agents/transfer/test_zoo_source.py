@@ -89,7 +89,7 @@ def test_predictions_are_a_source_that_is_kept_and_replayed(archive):
 
 
 def test_what_published_networks_cannot_tell_is_refused_in_one_line(archive):
-    with pytest.raises(UsageError, match="has those of 0 networks: archive import zoo timm"):
+    with pytest.raises(UsageError, match="the archive has 0: archive import zoo timm"):
         open_study(archive, cnn(), sources=["zoo"])
 
     publish(archive, range(2, 2 + COUNT))
