@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from archive.agents import initial_design
 from archive.agents.recommendation import Recommendation, Recommendations, of_study
-from archive.errors import ArchiveError, UnknownNameError
+from archive.errors import ArchiveError, UsageError
 from archive.objectives import sign
 from archive.searches.results import best_view, best_views, interval_ends
 from archive.store.protocol_names import ProtocolName
+from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.tasks import registry
 from archive.trainer.tasks.base import Task
 from archive.trainer.tasks.file_access import FileAccess
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from archive.api import Archive
     from archive.store.records import Study
     from archive.store.snapshots import ProposalView, Snapshot
-    from archive.trainer.protocols.base import TrainingProtocol
+    from archive.trainer.tasks.tabular import TabularProtocol
 
 MOST_ESTIMATED = 5000
 """Most proposals of a study whose noise is estimated: beyond, reading them takes seconds."""
@@ -231,36 +232,48 @@ def _second(
     return ordered[1], ordered[1].value
 
 
-def longer_protocol(archive: Archive, study: Study) -> TrainingProtocol | None:
+def longer_protocol(archive: Archive, study: Study) -> TrainingProtocol | TabularProtocol:
     """Return the protocol of a study's task that trains longer by otherwise similar rules.
 
-    Returns:
-        None where the task has none, is a table, or is not known here.
+    Raises:
+        UsageError: There is none; the message says why, and what trains the network longer.
+        ArchiveError: The task is not known here, or its file may not be read.
     """
-    try:
-        task = registry.of_study(study, FileAccess.of(archive.connection.settings.home))
-        if not isinstance(task, Task):
-            return None
+    task = registry.of_study(study, FileAccess.of(archive.connection.settings.home))
+    current = task.protocol(ProtocolName.parse(study.protocol).base)
+    longer = [protocol for protocol in task.protocols if _is_longer(protocol, current)]
+    if not longer and isinstance(task, Task):
+        raise UsageError(
+            f"{current.name} is the longest protocol of the task {study.task}: a recipe of your "
+            "own, named by archive search --recipe, may train longer"
+        )
 
-        current = task.protocol(ProtocolName.parse(study.protocol).base)
-    except (ArchiveError, UnknownNameError):
-        return None
+    if not longer:
+        raise UsageError(
+            f"the values of the task {study.task} are read from a table, which has no longer training"
+        )
 
-    longer = []
-    for protocol in task.protocols:
-        same_network = protocol.network == current.network
-        if same_network and protocol.epochs > current.epochs and protocol.train >= current.train:
-            longer.append(protocol)
-
-    def distance(protocol: TrainingProtocol) -> tuple[int, int]:
+    def distance(protocol: TrainingProtocol | TabularProtocol) -> tuple[int, int]:
         names = [field.name for field in fields(protocol)]
         differing = sum(getattr(protocol, name) != getattr(current, name) for name in names)
         return differing, protocol.epochs
 
-    return min(longer, key=distance, default=None)
+    return min(longer, key=distance)
 
 
-def longer_study(study: Study, protocol: TrainingProtocol) -> tuple[str, str]:
+def _is_longer(
+    protocol: TrainingProtocol | TabularProtocol, current: TrainingProtocol | TabularProtocol
+) -> bool:
+    if protocol.epochs <= current.epochs:
+        return False
+
+    if isinstance(protocol, TrainingProtocol) and isinstance(current, TrainingProtocol):
+        return protocol.network == current.network and protocol.train >= current.train
+
+    return True
+
+
+def longer_study(study: Study, protocol: TrainingProtocol | TabularProtocol) -> tuple[str, str]:
     """Return the name and the protocol of the study that trains networks of another one longer."""
     named = ProtocolName.parse(study.protocol)
     longer = ProtocolName(protocol.name, named.morph, named.recipe, named.objective)

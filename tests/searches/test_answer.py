@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from archive.errors import ArchiveError
 from archive.searches.answer import answer, longer_protocol
 from archive.store.records import Result
 from tests.support.stores import cells, evaluate, propose, study
@@ -55,10 +56,22 @@ def test_a_study_without_results_has_no_answer(archive):
     ("task", "protocol", "longer"),
     [
         ("digits", "digits/small", "digits/1"),
-        ("digits", "digits/1", None),
-        ("mine", "mine/1", None),
+        ("digits", "digits/1", "digits/long"),
+        ("nb201-cifar10", "nb201/12", "nb201/200"),
     ],
 )
 def test_a_longer_protocol_differs_in_length(archive, task, protocol, longer):
-    found = longer_protocol(archive, study(task=task, protocol=protocol))
-    assert (None if found is None else found.name) == longer
+    assert longer_protocol(archive, study(task=task, protocol=protocol)).name == longer
+
+
+@pytest.mark.parametrize(
+    ("task", "protocol", "reason"),
+    [
+        ("digits", "digits/long", "digits/long is the longest protocol of the task digits"),
+        ("nb201-cifar10", "nb201/200", "read from a table, which has no longer training"),
+        ("mine", "mine/1", "mine"),
+    ],
+)
+def test_where_no_protocol_is_longer_the_reason_is_told(archive, task, protocol, reason):
+    with pytest.raises(ArchiveError, match=reason):
+        longer_protocol(archive, study(task=task, protocol=protocol))

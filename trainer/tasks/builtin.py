@@ -76,6 +76,7 @@ _FEW_DIGITS = replace(
 deep and narrow ones learn little in that time. The test images are the same as in `digits/1`; all
 others validate, for a finer scale of values."""
 
+_LONG_DIGITS = replace(_DIGITS, name="digits/long", epochs=64, patience=24)
 _DIGIT_CELLS = replace(
     _FEW_DIGITS, name="digits/cells-small", epochs=8, patience=8, network=SMALL_CELLS
 )
@@ -89,11 +90,29 @@ DIGITS = Task(
     input_shape=(1, 8, 8),
     outputs=10,
     spaces=("cnn", "mlp"),
-    protocols=(_FEW_DIGITS, _DIGITS, _DIGIT_CELLS),
+    protocols=(_FEW_DIGITS, _DIGITS, _LONG_DIGITS, _DIGIT_CELLS),
     cells=_DIGIT_CELLS.name,
     loader=partial(_load_bundled, "digits"),
     scaling=partial(_scaling_of_bundled, "digits"),
 )
+
+_DIABETES = TrainingProtocol(
+    name="diabetes/1",
+    train=265,
+    valid=88,
+    test=89,
+    split="shuffled",
+    split_seed=0,
+    batch=32,
+    epochs=60,
+    patience=15,
+    optimiser="adamw",
+    learning_rate=1e-3,
+    warmup=0.2,
+    weight_decay=1e-2,
+    normalisation="none",
+)
+_LONG_DIABETES = replace(_DIABETES, name="diabetes/long", epochs=240, patience=60)
 
 DIABETES = Task(
     name="diabetes",
@@ -104,24 +123,7 @@ DIABETES = Task(
     input_shape=(10,),
     outputs=1,
     spaces=("mlp",),
-    protocols=(
-        TrainingProtocol(
-            name="diabetes/1",
-            train=265,
-            valid=88,
-            test=89,
-            split="shuffled",
-            split_seed=0,
-            batch=32,
-            epochs=60,
-            patience=15,
-            optimiser="adamw",
-            learning_rate=1e-3,
-            warmup=0.2,
-            weight_decay=1e-2,
-            normalisation="none",
-        ),
-    ),
+    protocols=(_DIABETES, _LONG_DIABETES),
     loader=partial(_load_bundled, "diabetes"),
     scaling=partial(_scaling_of_bundled, "diabetes"),
 )

@@ -42,7 +42,9 @@ _COLUMN = re.compile(
     r"(?<=\.csv)#|(?<=\.tsv)#|(?<=\.csv\.gz)#|(?<=\.tsv\.gz)#|(?<=\.parquet)#|(?<=\.pq)#"
 )
 _SIZE = re.compile(r"@\d+(?:x\d+)?")
-_PROTOCOL = re.compile(r"(?:csv|images|npz|parquet|table)/(?P<digest>[0-9a-f]{12,64})(?:\+.*)?")
+_PROTOCOL = re.compile(
+    r"(?:csv|images|npz|parquet|table)/(?P<digest>[0-9a-f]{12,64})(?:/long)?(?:\+.*)?"
+)
 
 
 def reference_of(task: str) -> tuple[str, str] | None:

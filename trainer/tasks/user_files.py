@@ -23,7 +23,7 @@ rules depend on the data:
 
 60 % of the rows are for training, 20 % for validation and 20 % for tests, stratified by class;
 parts of the file itself are kept. A file with a test part but no validation part gives a fifth of
-its training part for validation.
+its training part for validation. The protocol `csv/DIGEST/long` has four times the epochs.
 """
 
 from __future__ import annotations
@@ -62,6 +62,8 @@ PREFIXES = ("csv:", "images:", "npz:", "parquet:")
 FORMS = ("csv:PATH#TARGET", "images:FOLDER", "npz:PATH", "parquet:PATH#TARGET")
 """Forms of the names of tasks, for messages."""
 FEW = 2000
+LONGER = 4
+"""Epochs of the protocol `/long`, as a multiple of the first one's."""
 
 log = logging.getLogger(__name__)
 
@@ -228,6 +230,12 @@ def _task_of(path: Path, target: FileTarget, sha256: str, content: FileContent) 
         # The number of inputs depends on the training part.
         inputs = _encoded(content, protocol).inputs
 
+    longer = replace(
+        protocol,
+        name=f"{protocol.name}/long",
+        epochs=LONGER * protocol.epochs,
+        patience=LONGER * protocol.patience,
+    )
     features = tuple(inputs.shape[1:])
     summary = f"{content.kind} of {target.reference(path)}, {len(inputs):,} rows"
     if content.notes:
@@ -250,7 +258,7 @@ def _task_of(path: Path, target: FileTarget, sha256: str, content: FileContent) 
         input_shape=(features[2], *features[:2]) if images else features,
         outputs=content.classes,
         spaces=("cnn", "mlp") if images and classes else ("mlp",),
-        protocols=(protocol,),
+        protocols=(protocol, longer),
         loader=partial(_load, path, target),
         scaling=partial(_scaling, path, target),
         title=_title(path, target),

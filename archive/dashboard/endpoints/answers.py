@@ -29,7 +29,7 @@ def _answer(request: Request) -> Response:
     With `estimated=no`, at once, and without the interval of noisy results.
     """
     # Imported here because the page starts without agents and trainers.
-    from archive.searches.answer import answer, longer_protocol, longer_study
+    from archive.searches.answer import answer
 
     archive = archive_of(request)
     name = named_study(request)
@@ -40,12 +40,6 @@ def _answer(request: Request) -> Response:
         return json_response({"architecture": None})
 
     network = archive.architectures.get(found.architecture)
-    protocol = longer_protocol(archive, study)
-    longer = None
-    if protocol is not None:
-        longer_name, _ = longer_study(study, protocol)
-        longer = {"study": longer_name, "protocol": protocol.name, "epochs": protocol.epochs}
-
     configuration = found.configuration or configuration_of_network(archive.connection, network)
     details = archive.architectures.details(found.architecture)
     return json_response(
@@ -56,9 +50,22 @@ def _answer(request: Request) -> Response:
             "layers": details.get("layers"),
             "depth": details.get("depth"),
             "elsewhere": _elsewhere(request, study, found),
-            "longer": longer,
+            "longer": _longer(archive, study),
         }
     )
+
+
+def _longer(archive: Archive, study: Study) -> dict[str, Any]:
+    """Return the study that trains networks of another one longer; else `why` there is none."""
+    from archive.searches.answer import longer_protocol, longer_study
+
+    try:
+        protocol = longer_protocol(archive, study)
+    except ArchiveError as error:
+        return {"why": str(error)}
+
+    name, _ = longer_study(study, protocol)
+    return {"study": name, "protocol": protocol.name, "epochs": protocol.epochs}
 
 
 def _elsewhere(request: Request, study: Study, found: StudyAnswer) -> dict[str, Any] | None:

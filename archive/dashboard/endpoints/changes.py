@@ -109,11 +109,7 @@ def train_longer(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
 
     study = archive.studies.get(text_of(document, "study"))
     key = archive.architectures.find(text_of(document, "network"))
-    protocol = longer_protocol(archive, study)
-    if protocol is None:
-        raise UsageError(f"the task {study.task} has no longer protocol than {study.protocol}")
-
-    name, protocol_name = longer_study(study, protocol)
+    name, protocol_name = longer_study(study, longer_protocol(archive, study))
     longer = archive.studies.create(
         replace(study, name=name, protocol=protocol_name, budget=1, config={}, created=None)
     )

@@ -26,6 +26,7 @@ from archive.queries.networks import (
     RELATIVES,
     STEPS_OF_NETWORK,
 )
+from archive.queries.results_by_task import models_of
 from archive.store.studies.configurations import configuration_of_network
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ def _network(request: Request) -> Response:
     return json_response(
         {
             **about,
+            "model": models_of(archive.connection, [key]).get(key),
             "network": None if built is None else built.network,
             "configurations": archive.builds.configurations([key]).get(key, []),
             "text": texts.to_text(network),
@@ -127,7 +129,10 @@ def _nearest(request: Request) -> Response:
     network = archive.builds.network_of(network)
     kernel = request.query_params.get("kernel") or _usual_kernel(network)
     answer = _index(archive).similar(network, k, kernel)
-    rows = list(map(vars, answer.neighbours))
+    models = models_of(archive.connection, [neighbour.key for neighbour in answer.neighbours])
+    rows = [
+        {**vars(neighbour), "model": models.get(neighbour.key)} for neighbour in answer.neighbours
+    ]
     about = select_attributes(answer, "certain", "compared", "among")
     return json_response(
         {"kernel": kernel, "kernels": kernels.names(), "neighbours": rows, **about}

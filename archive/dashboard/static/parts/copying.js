@@ -17,3 +17,9 @@ export async function copied(text) {
     box.select();
   }
 }
+
+/** A command with the button that copies it. @param {string} command */
+export const commandLine = (command) => el("div.tools.command", {}, el("code", {}, command), el("button.small", { type: "button", onclick: () => copied(command) }, "Copy"));
+
+/** A text as one word of a shell. @param {string} text */
+export const quote = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);

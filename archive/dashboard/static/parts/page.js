@@ -244,9 +244,8 @@ export function onTheme(listener) {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", listener);
 }
 
-/** Ask before a change, and make it. @param {string} what @param {string} path @param {any} body @param {string} [question] */
-export async function change(what, path, body, question) {
-  if (question && !confirm(question)) return null;
+/** Make a change. @param {string} what said when it is made @param {string} path @param {any} body */
+export async function change(what, path, body) {
   try {
     const done = await api(`/api/changes/${path}`, body);
     toast(what);

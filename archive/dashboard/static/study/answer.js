@@ -2,9 +2,10 @@
 /** The head of a study's page: its recommended network with picture, value, what it beats, and what to do with it. */
 
 import {
-  api, change, el, failed, fill, mayWrite, networkAnchor, networkLink, number, seconds, settingText, studyAnchor, studyLink, studyPath, toast,
+  api, change, el, failed, fill, mayWrite, networkAnchor, networkLink, number, seconds, settingText, studyAnchor, studyLink, studyPath,
 } from "../parts/page.js";
-import { copied } from "../parts/copying.js";
+import { ask, sayReadOnly } from "../parts/asking.js";
+import { commandLine, copied, quote } from "../parts/copying.js";
 import { offer, refill } from "../parts/focus.js";
 import { whenSeen } from "../parts/timing.js";
 import { NetworkViewer } from "../parts/viewer.js";
@@ -158,19 +159,42 @@ function actions(answer) {
     entry("Copy: all results as a table", `archive study export ${quoted} -o results.csv`)));
   return [menu,
     second ? el("a.button", { href: `/compare?network=${answer.architecture}&network=${second.architecture}`, title: "Compare with the second best" }, "Compare") : el("a.button", { href: networkLink(answer.architecture) }, "Compare"),
-    answer.longer && el("button", { type: "button", title: `${answer.longer.epochs} epochs: ${answer.longer.protocol}`, onclick: () => trainLonger(answer) }, "Train it longer"),
+    el("a.button", { href: `${networkLink(answer.architecture)}#nearest` }, "Similar networks"),
+    el("button", { type: "button", title: answer.longer?.epochs ? `${answer.longer.epochs} epochs: ${answer.longer.protocol}` : null, onclick: () => trainLonger(answer) }, "Train it longer"),
     el("button", { type: "button", title: `archive study best ${quoted}`, onclick: () => copied(`archive study best ${quoted}`) }, "Copy command")];
 }
 
-/** @param {any} answer */
-async function trainLonger(answer) {
+/** Train the recommended network by the task's longer protocol; where there is none, say why. @param {any} answer */
+export async function trainLonger(answer) {
+  const { longer } = answer.longer ? answer : await api(studyPath(name, "answer", { estimated: "no" }));
+  const title = "Train it longer";
+  if (longer.why) {
+    await ask(title, [el("p", {}, sentence(longer.why)), el("p", {}, "Its picture, its layers and its trained weights are under Export.")], []);
+    return;
+  }
   if (!mayWrite) {
-    toast("This page only reads. Start it by: archive dashboard --write", true);
+    await sayReadOnly(title, el("p", {}, `It then proposes the network in the study ${longer.study}: ${longer.epochs} epochs by ${longer.protocol}.`));
     return;
   }
   const done = await change("Waits for a trainer.", "train_longer", { study: name, network: answer.architecture });
   if (done) location.href = `${studyLink(done.study)}&proposal=${done.number}`;
 }
 
-/** A text as one word of a shell. @param {string} text */
-const quote = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+/** @param {string} text */
+const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}${text.endsWith(".") ? "" : "."}`;
+
+/** Stop the study, and on request train its recommended network longer. */
+export async function stopStudy() {
+  const { best } = study.points.about;
+  const title = `Stop the study ${name}?`;
+  if (!mayWrite) {
+    await sayReadOnly(title, el("p", {}, "Ctrl-C in the terminal of the search stops it, too."));
+    return;
+  }
+  const choices = /** @type {[string, string][]} */ ([["stop", "Stop"], ...best ? [["longer", "Stop, and train its best longer"]] : []]);
+  const chosen = await ask(title, [el("p", {}, "What waits is cancelled; what runs ends. The search can be continued later:"), commandLine(`archive search --study ${quote(name)} --budget ${study.points.about.budget}`)], choices);
+  if (!chosen) return;
+  const done = await change("The study ends when what runs has ended.", "stop", { study: name });
+  study.changed();
+  if (done && chosen === "longer") await trainLonger(found?.architecture ? found : { architecture: best.architecture });
+}

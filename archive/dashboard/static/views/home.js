@@ -2,7 +2,7 @@
 /** The home page: what runs, the best of each task, the map of everything evaluated, all studies. */
 
 import { api, badge, drawing, el, fill, isLimited, number, seconds, section, studyAnchor, studyLink, studyPath, view } from "../parts/page.js";
-import { copied } from "../parts/copying.js";
+import { commandLine } from "../parts/copying.js";
 import { follow } from "../parts/live.js";
 import { MOST, Places } from "../parts/places.js";
 import { Table } from "../parts/table.js";
@@ -153,7 +153,7 @@ const COMMANDS = [
   ["Published networks with their results:", "archive import zoo timm"],
 ];
 const begin = section("Nothing was evaluated yet", el("div.begin", {}, el("p", {}, "This page fills itself as soon as there is a result."),
-  COMMANDS.map(([what, command]) => el("div", {}, what, el("div.tools", {}, el("code", {}, command), el("button.small", { type: "button", onclick: () => copied(command) }, "Copy"))))));
+  COMMANDS.map(([what, command]) => el("div", {}, what, commandLine(command)))));
 begin.hidden = true;
 
 /** @param {any} first @param {any} second */

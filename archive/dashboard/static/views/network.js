@@ -14,10 +14,11 @@ const key = (address.get("key") ?? "").trim();
 
 /** @param {any} found */
 function show(found) {
-  document.title = `${found.key.slice(0, 10)} · Architecture Archive`;
+  const title = found.model ?? found.key.slice(0, 10);
+  document.title = `${title} · Architecture Archive`;
   const fact = (/** @type {string | HTMLElement} */ title, /** @type {any} */ value) => value === null || value === undefined ? null : el("div", {}, el("dt", {}, title), el("dd", {}, value));
   fill(view,
-    el("section.card", {}, el("h1", {}, "Network ", el("code", {}, found.key.slice(0, 10))),
+    el("section.card", {}, el("h1", {}, "Network ", found.model ? title : el("code", {}, title)),
       el("dl.facts", {}, fact("key", el("code", {}, found.key)), fact("space", found.space), fact("layers", found.layers), fact("edges", found.edges), fact("depth", found.depth),
         fact("configuration", settings(found.configuration) || null), fact("builds", found.network && networkAnchor(found.network)),
         fact("built from", found.configurations.length ? found.configurations.slice(0, 12).map((/** @type {string} */ each) => [networkAnchor(each), " "]).flat() : null),
@@ -101,10 +102,11 @@ function nearest(found) {
   const tools = el("div.tools", {}, el("button", { type: "button", onclick: () => load(address.get("kernel") ?? "") }, "Find the nearest networks"),
     el("span.quiet", {}, "compares with all networks of the space; the first time takes longest"));
   async function load(/** @type {string} */ kernel) {
-    fill(place, el("p.quiet", {}, "Comparing …"));
+    fill(place, el("p.quiet", { role: "status" }, "Comparing …"));
     try {
       const near = await api(`/api/networks/${found.key}/nearest?k=15&kernel=${encodeURIComponent(kernel)}`);
       const table = new Table([
+        ...(near.neighbours.some((/** @type {any} */ row) => row.model) ? [{ name: "model", cell: (/** @type {any} */ row) => row.model ?? "–" }] : []),
         { name: "key", title: "network", cell: (row) => networkAnchor(row.key) },
         { name: "distance", numeric: true, cell: (row) => number(row.distance) },
         { name: "layers", numeric: true, wide: true },
@@ -120,8 +122,13 @@ function nearest(found) {
       failed(place, error);
     }
   }
-  if (address.get("kernel")) load(/** @type {string} */ (address.get("kernel")));
-  return section("Nearest networks", tools, place);
+  const card = section("Nearest networks", tools, place);
+  card.id = "nearest";
+  const wanted = location.hash === "#nearest";
+  if (wanted || address.get("kernel")) load(address.get("kernel") ?? "");
+  // Pictures above it still grow.
+  if (wanted) requestAnimationFrame(() => card.scrollIntoView());
+  return card;
 }
 
 /** @param {any[]} outline */

@@ -11,7 +11,7 @@ import { noteOf } from "../parts/note.js";
 import { Points } from "../parts/points.js";
 import { Table } from "../parts/table.js";
 import { later, throttled } from "../parts/timing.js";
-import { answerPart, refreshAnswer, showAnswer, stateLine } from "../study/answer.js";
+import { answerPart, refreshAnswer, showAnswer, stateLine, stopStudy } from "../study/answer.js";
 import { curvesCard, refreshCurves, showCurves } from "../study/curves.js";
 import { gainsPart, refreshGains } from "../study/gains.js";
 import { lineagePart, refreshLineage } from "../study/lineage.js";
@@ -30,6 +30,7 @@ let stop = () => {};
 
 const facts = el("dl.facts");
 const actions = el("div.tools");
+const stopButton = /** @type {HTMLButtonElement} */ (el("button.danger.small", { type: "button", onclick: stopStudy }, "Stop the study"));
 
 const table = new Table([
   { name: "number", title: "#", numeric: true, cell: (row) => el("button.small", { type: "button", onclick: () => openNumber(row.number) }, `#${row.number}`) },
@@ -57,6 +58,7 @@ const pager = el("div.tools");
 /** Settings of the study, which seldom change. */
 function showFacts() {
   const { about } = study.points;
+  stopButton.hidden = isFinished(about);
   const fact = (/** @type {string} */ title, /** @type {any} */ value) => el("div", {}, el("dt", {}, title), el("dd", {}, value));
   refill(facts, fact("task", about.task), fact("protocol", about.protocol), fact("space", about.space), about.agent && fact("agent", about.agent),
     fact(about.objectives.length > 1 ? "objectives" : "direction", about.objectives.length > 1
@@ -74,9 +76,7 @@ function showActions() {
   fill(actions,
     el("a", { href: compareLink(), onclick: (/** @type {Event} */ event) => { /** @type {HTMLAnchorElement} */ (event.currentTarget).href = compareLink(); } }, "Compare with other studies"),
     el("a", { href: `/map?study=${encodeURIComponent(name)}` }, "Map"),
-    el("a", { href: `/ask?query=lineage&study=${encodeURIComponent(name)}` }, "Saved queries"),
-    mayWrite && !isFinished(study.points.about) && el("button.danger.small", { type: "button", onclick: () => change("The study ends when what runs has ended.", "stop", { study: name },
-      `Stop the study ${name}? What waits is cancelled; what runs ends.`).then(() => loadTable()) }, "Stop the study"));
+    el("a", { href: `/ask?query=lineage&study=${encodeURIComponent(name)}` }, "Saved queries"));
 }
 
 let asked = 0;
@@ -161,7 +161,7 @@ function build() {
   showActions();
   showTableTools();
   fill(view,
-    el("section.card.head", {}, el("div.title", {}, el("h1", {}, name), stateLine), answerPart, facts, note.element, actions),
+    el("section.card.head", {}, el("div.title", {}, el("h1", {}, name), stateLine, stopButton), answerPart, facts, note.element, actions),
     objectivesCard,
     el("div.cards", {}, paretoCard, growthCard),
     progressCard,
