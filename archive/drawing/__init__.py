@@ -5,7 +5,6 @@ panels side by side. `archive.architecture.diagram` makes one of an architecture
 give equal bytes. Imports errors only.
 """
 
-from archive.drawing.columns import Sheet
 from archive.drawing.diagram import Diagram, DiagramNode, Flow, Frame, Link, Panel, Theme
 from archive.drawing.svg import png, stylesheet, svg
 from archive.drawing.text import TextLine, text
@@ -17,7 +16,6 @@ __all__ = [
     "Frame",
     "Link",
     "Panel",
-    "Sheet",
     "TextLine",
     "Theme",
     "png",

@@ -5,12 +5,10 @@ from __future__ import annotations
 
 import time
 from importlib.resources import files
-from itertools import pairwise
 
 import pytest
 
 from archive import report
-from archive.architecture.graph import Architecture, Layer
 from archive.store.records import Objective, Result
 from tests.dashboard.conftest import TOKEN
 from tests.support import wait_until, whole
@@ -134,19 +132,6 @@ def test_all_columns_of_the_evaluations_of_a_network_are_in_sight(visit, archive
     )
     table.get_by_role("row").nth(1).wait_for()
     assert table.evaluate("element => element.scrollWidth <= element.clientWidth")
-    # A click on a repeat draws that one in full, and Enter draws it once again.
-    layers = [Layer("ip"), *[Layer("relu", 8)] * 9, Layer("linear"), Layer("op")]
-    chain = Architecture("mlp", layers, list(pairwise(range(12))))
-    archive.architectures.add([chain])
-    page.goto(page.url.replace(cells(1)[0].key, chain.key))
-    boxes = page.locator(".viewed .aa-node")
-    repeat = page.get_by_role("button", name="× 9: draw all")
-    repeat.click()
-    page.get_by_role("button", name="× 9: draw once").wait_for()
-    assert boxes.count() == 12
-    page.keyboard.press("Enter")
-    repeat.wait_for()
-    assert boxes.count() == 4
 
 
 def test_the_home_page_begins_with_what_is_best_and_searches_everything(visit, archive):
@@ -271,10 +256,37 @@ def test_two_networks_are_compared_by_their_trainings(visit, archive):
     agent = archive.proposals.register_agent("random", {}, "1")
     reused = Result(0.25, {"accuracy": 0.25}, answered_from="study#00000")
     archive.proposals.create("other", agent, [Suggestion(cells(1)[0])], outcomes=[reused])
-    page = visit(f"/compare?network={cells(2)[0].key}&network={cells(2)[1].key}")
+    page = visit("/")
+    # Three clicks from the home page: the best network, another one, and the comparison.
+    page.locator(".winner", has_text="0.75").get_by_role(
+        "button", name="+ Add to comparison"
+    ).click()
+    page.get_by_text("Comparison: 1").wait_for()
+    other = cells(2)[0].key
+    page.goto(page.url.split("?")[0] + f"network?key={other}")
+    page.get_by_role("button", name="+ Add to comparison").click()
+    page.reload()
+    page.get_by_role("button", name="✓ In the comparison").wait_for()
+    page.get_by_role("link", name="Compare 2 networks").click()
+    best = cells(2)[1].key[:10]
+    page.get_by_text(f"{best} is better on digits").wait_for()
+    assert page.url.count("network=") == 2
     row = page.locator("tr", has_text="accuracy").first
     row.wait_for()
     assert "0.25" in row.inner_text() and "(2)" not in row.inner_text()
+    page.get_by_text("changed").first.wait_for()
+    page.get_by_role("button", name=f"Take {best} out of the comparison").click()
+    page.get_by_text("Comparison: 1").wait_for()
+    # By keys, from the search over everything.
+    page.keyboard.press("Control+k")
+    page.get_by_label("Search the archive").wait_for()
+    page.keyboard.type("other")
+    page.get_by_role("option", name="study other").wait_for()
+    page.keyboard.press("Shift+Enter")
+    page.keyboard.press("Escape")
+    page.get_by_role("link", name="Compare this study with").click()
+    page.get_by_role("button", name="+ study").click()
+    page.get_by_text("2 repeats of one search by random").wait_for()
 
 
 def test_a_note_of_another_user_appears_and_is_not_overwritten(visit, archive):
@@ -409,11 +421,14 @@ def test_every_view_fits_a_narrow_screen_in_light_and_dark(visit, archive, serve
     width = 400
     page = visit("/")
     page.set_viewport_size({"width": width, "height": 800})
+    page.get_by_role("button", name="Add to comparison").first.click()
     paths = {
         "/": "study",
         "/study?study=study": "better than the second best",
         f"/network?key={child.key}": "Copy JSON",
         "/compare?study=study": "Best so far",
+        f"/compare?network={parent.key}&network={child.key}": "is better on",
+        f"/compare?{'&'.join(f'network={cell.key}' for cell in cells(3))}": "is best on",
         "/map?study=study": "networks of nasbench201",
         "/ask?query=lineage&study=study": "step",
         "/ask?cypher=MATCH w = (:Study)--(:Proposal) RETURN w": "rows in",

@@ -166,13 +166,13 @@ def test_values_of_different_objectives_have_no_common_mean(visit, archive):
     page = visit(f"/compare?network={first.key}&network={second.key}")
     rows = (
         page.locator("section")
-        .filter(has=page.get_by_role("heading", name="Evaluations"))
+        .filter(has=page.get_by_role("heading", name="Values on each task"))
         .locator("tbody tr")
     )
     rows.first.wait_for()
-    assert [row.split()[-3:] for row in rows.all_inner_texts()] == [
-        ["accuracy", "0.25", "0.5"],
-        ["params", "1000", "3000"],
+    assert [row.replace(",", "").split()[1:] for row in rows.all_inner_texts()] == [
+        ["accuracy", "digits/1", "0.25", "0.5", "+0.25"],
+        ["parameters", "digits/1", "1000", "3000", "+2000"],
     ]
 
 

@@ -15,6 +15,7 @@ import { COLOURS } from "./scatter.js";
  * @property {number} [alpha] opacity of a faint line
  * @property {number[]} [dash]
  * @property {boolean} [quiet] whether the pointer does not name it
+ * @property {boolean} [unlisted] whether the legend leaves it out
  * @property {string} [band] colour of the band between this curve and the one before
  */
 
@@ -92,6 +93,8 @@ export class Curves {
         spanGaps: true, points: { show: curve.x.length < 2 }, value: (/** @type {any} */ _, /** @type {any} */ value) => number(value), ...stepped,
       }))],
     }, this.#data(), this.element);
+    const entries = this.plot.root.querySelectorAll(".u-legend .u-series");
+    this.curves.forEach((curve, at) => entries[at + 1]?.classList.toggle("unlisted", Boolean(curve.unlisted)));
     this.tip.hidden = true;
     this.plot.over.append(this.tip);
     this.plot.over.addEventListener("mouseleave", () => { this.tip.hidden = true; });

@@ -1,19 +1,21 @@
 // @ts-check
 /** One search over studies, networks, notes and questions, from every view: Ctrl-K. */
 
+import { comparing, toggle } from "./basket.js";
 import { api, el, fill, networkLink, studyLink } from "./page.js";
 import { later } from "./timing.js";
 
 const MOST = 8;
 const LEAST_LETTERS = 3;
 
-/** @typedef {{ kind: string, text: string, about: string, link: string }} Found */
+/** @typedef {{ kind: string, text: string, about: string, link: string, key?: string }} Found */
 
 export class Finder {
   constructor() {
     this.input = /** @type {HTMLInputElement} */ (el("input", { type: "search", placeholder: "A study, a network, a note, a question", "aria-label": "Search the archive", "aria-controls": "found", role: "combobox", "aria-expanded": "true", spellcheck: "false", autocomplete: "off", oninput: () => this.#match() }));
     this.list = el("ul.found", { id: "found", role: "listbox", "aria-label": "Found" });
-    this.box = /** @type {HTMLDialogElement} */ (el("dialog.finder", { "aria-label": "Search" }, this.input, this.list));
+    this.box = /** @type {HTMLDialogElement} */ (el("dialog.finder", { "aria-label": "Search" }, this.input, this.list,
+      el("p.quiet.hint", {}, el("kbd", {}, "Enter"), " opens, ", el("kbd", {}, "Shift Enter"), " adds to the comparison")));
     this.box.addEventListener("keydown", (event) => this.#key(event));
     this.box.addEventListener("click", (event) => { if (event.target === this.box) this.box.close(); });
     document.body.append(this.box);
@@ -34,7 +36,7 @@ export class Finder {
     this.#match();
     const [studies, questions] = await Promise.all([api("/api/studies"), api("/api/queries")]).catch(() => [{ studies: [] }, { queries: [] }]);
     this.known = [
-      ...studies.studies.map((/** @type {any} */ study) => ({ kind: "study", text: study.name, about: [study.task, study.agent, ...study.tags ?? [], study.note].filter(Boolean).join(" · "), link: studyLink(study.name) })),
+      ...studies.studies.map((/** @type {any} */ study) => ({ kind: "study", text: study.name, about: [study.task, study.agent, ...study.tags ?? [], study.note].filter(Boolean).join(" · "), link: studyLink(study.name), key: study.name })),
       ...questions.queries.map((/** @type {any} */ query) => ({ kind: "question", text: query.name, about: query.summary, link: `/ask?query=${encodeURIComponent(query.name)}` })),
     ];
     this.#match();
@@ -58,21 +60,36 @@ export class Finder {
     const answer = await api(`/api/networks?${new URLSearchParams({ find: typed })}`).catch(() => null);
     if (!answer || typed !== this.input.value.trim().toLowerCase()) return;
     const before = JSON.stringify(this.networks);
-    this.networks = answer.networks.map((/** @type {any} */ row) => ({ kind: "network", text: row.model ?? row.key.slice(0, 10), about: `${row.space}, ${row.layers} layers`, link: networkLink(row.key) }));
+    this.networks = answer.networks.map((/** @type {any} */ row) => ({ kind: "network", text: row.model ?? row.key.slice(0, 10), about: `${row.space}, ${row.layers} layers`, link: networkLink(row.key), key: row.key }));
     if (JSON.stringify(this.networks) !== before) this.#match();
   }
 
   #draw() {
     const items = this.shown.map((each, index) => el("li", { role: "option", id: `found-${index}`, "aria-selected": index === this.chosen ? "true" : "false" },
-      el("a", { href: each.link, tabindex: -1 }, el("span.kind", {}, each.kind), el("b", {}, each.text), el("span.quiet", {}, each.about))));
+      el("a", { href: each.link, tabindex: -1 }, el("span.kind", {}, each.kind), el("b", {}, each.text), el("span.quiet", {}, each.about)), this.#control(each)));
     const typed = this.input.value.trim();
     fill(this.list, ...(items.length ? items : [el("li.quiet", {}, typed ? `Nothing in the archive is called ${typed}.` : "Type a name, a key, or a word of a note.")]));
     if (items.length) this.input.setAttribute("aria-activedescendant", `found-${this.chosen}`);
     else this.input.removeAttribute("aria-activedescendant");
   }
 
+  /** @param {Found} item */
+  #control(item) {
+    if (!item.key) return null;
+    const button = comparing(/** @type {"network" | "study"} */ (item.kind), item.key, item.kind === "network" ? { text: item.text } : {});
+    // The keys of the list reach it.
+    button.tabIndex = -1;
+    return button;
+  }
+
   /** @param {KeyboardEvent} event */
   #key(event) {
+    if (event.key === "Escape") {
+      // The field's own meaning of the key is to become empty.
+      event.preventDefault();
+      this.box.close();
+      return;
+    }
     const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
     if (step && this.shown.length) {
       event.preventDefault();
@@ -81,6 +98,11 @@ export class Finder {
       this.list.children[this.chosen].scrollIntoView({ block: "nearest" });
     } else if (event.key === "Enter" && this.shown[this.chosen]) {
       event.preventDefault();
+      const { key, kind, text } = this.shown[this.chosen];
+      if (event.shiftKey) {
+        if (key) toggle({ kind: /** @type {"network" | "study"} */ (kind), key, text });
+        return;
+      }
       location.href = this.shown[this.chosen].link;
     }
   }

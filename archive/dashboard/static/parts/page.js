@@ -6,6 +6,8 @@
  * children are text or elements.
  */
 
+import { comparing, showBasket } from "./basket.js";
+
 /** @typedef {Node | string | number | null | undefined | false} Child */
 
 /**
@@ -98,9 +100,9 @@ export const studyLink = (name) => `/study?study=${encodeURIComponent(name)}`;
 /** @param {string} key */
 export const networkLink = (key) => `/network?key=${encodeURIComponent(key)}`;
 
-/** @param {string} key @returns {HTMLElement} */
-export function networkAnchor(key) {
-  return el("a.key", { href: networkLink(key), title: key }, key.slice(0, 10));
+/** A link to a network, with the control that adds it to the comparison. @param {string} key @param {string | null} [text] its name, if it has one @returns {HTMLElement} */
+export function networkAnchor(key, text) {
+  return el("span.item", {}, el(text ? "a" : "a.key", { href: networkLink(key), title: key }, text || key.slice(0, 10)), comparing("network", key, text ? { text } : {}));
 }
 
 /** The picture of a network, in the colours of the page. @param {string} key @param {string} text @returns {HTMLElement} */
@@ -115,8 +117,8 @@ export function drawing(path, text) {
   return el("div.picture", {}, image);
 }
 
-/** @param {string} name @returns {HTMLElement} */
-export const studyAnchor = (name) => el("a", { href: studyLink(name) }, name);
+/** A link to a study, with the control that adds it to the comparison. @param {string} name @returns {HTMLElement} */
+export const studyAnchor = (name) => el("span.item", {}, el("a", { href: studyLink(name) }, name), comparing("study", name));
 
 /** Whether there is no finite number to show. @param {any} value */
 const isMissing = (value) => value === null || value === undefined || (typeof value === "number" && !Number.isFinite(value));
@@ -294,6 +296,8 @@ async function find() {
   (await finder).open();
 }
 
+// The two modules need each other: either may be evaluated first.
+queueMicrotask(showBasket);
 one("#find").addEventListener("click", find);
 one("#theme").addEventListener("click", toggleTheme);
 one("#help").addEventListener("click", showKeys);

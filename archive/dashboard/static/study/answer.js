@@ -6,6 +6,7 @@ import {
 } from "../parts/page.js";
 import { ask, sayReadOnly } from "../parts/asking.js";
 import { commandLine, copied, quote } from "../parts/copying.js";
+import { comparing } from "../parts/basket.js";
 import { offer, refill } from "../parts/focus.js";
 import { whenSeen } from "../parts/timing.js";
 import { NetworkViewer } from "../parts/viewer.js";
@@ -158,7 +159,8 @@ function actions(answer) {
     entry("Copy: trained network as a file", `archive weights export ${quote(`${name}#${String(answer.number).padStart(5, "0")}`)} --to best.pt2`),
     entry("Copy: all results as a table", `archive study export ${quoted} -o results.csv`)));
   return [menu,
-    second ? el("a.button", { href: `/compare?network=${answer.architecture}&network=${second.architecture}`, title: "Compare with the second best" }, "Compare") : el("a.button", { href: networkLink(answer.architecture) }, "Compare"),
+    second ? el("a.button", { href: `/compare?network=${answer.architecture}&network=${second.architecture}`, title: "Compare with the second best" }, "Compare") : null,
+    comparing("network", answer.architecture, { long: true }),
     el("a.button", { href: `${networkLink(answer.architecture)}#nearest` }, "Similar networks"),
     el("button", { type: "button", title: answer.longer?.epochs ? `${answer.longer.epochs} epochs: ${answer.longer.protocol}` : null, onclick: () => trainLonger(answer) }, "Train it longer"),
     el("button", { type: "button", title: `archive study best ${quoted}`, onclick: () => copied(`archive study best ${quoted}`) }, "Copy command")];

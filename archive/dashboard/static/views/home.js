@@ -3,6 +3,7 @@
 
 import { api, badge, drawing, el, fill, isLimited, number, seconds, section, studyAnchor, studyLink, studyPath, view } from "../parts/page.js";
 import { commandLine } from "../parts/copying.js";
+import { comparing } from "../parts/basket.js";
 import { follow } from "../parts/live.js";
 import { MOST, Places } from "../parts/places.js";
 import { Table } from "../parts/table.js";
@@ -106,13 +107,15 @@ function showBest(rows) {
 function card(key) {
   const place = el("div.picture");
   const text = el("div.won");
-  const element = el("div.winner", {}, place, text);
+  const chosen = el("div.choosing");
+  const element = el("div.winner", {}, place, text, chosen);
   const made = { card: element, text, refresh: () => {}, study: "" };
   let drawn = "";
   made.refresh = whenSeen(element, async () => {
     const answer = await api(studyPath(made.study, "answer", { estimated: "no" })).catch(() => null);
     if (!answer?.architecture || answer.architecture === drawn) return;
     drawn = answer.architecture;
+    chosen.replaceChildren(comparing("network", drawn, { long: true }));
     place.replaceChildren(...drawing(`/networks/${encodeURIComponent(drawn)}.svg?`, `The best network of ${made.study}`).childNodes);
   });
   cards.set(key, made);

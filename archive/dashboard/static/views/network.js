@@ -5,6 +5,7 @@ import {
   address, api, carry, change, choice, el, failed, fill, mayWrite, moment, networkAnchor, networkLink, number, operationWords, Refused,
   seconds, section, settings, studyLink, view, word,
 } from "../parts/page.js";
+import { comparing } from "../parts/basket.js";
 import { copied } from "../parts/copying.js";
 import { noteOf } from "../parts/note.js";
 import { NetworkViewer } from "../parts/viewer.js";
@@ -40,14 +41,13 @@ function viewed(network) {
 /** @param {any} found */
 function actions(found) {
   const copy = (/** @type {string} */ title, /** @type {() => string} */ text) => el("button.small", { type: "button", onclick: () => copied(text()) }, title);
-  const other = /** @type {HTMLInputElement} */ (el("input", { placeholder: "another key", "aria-label": "Key of another network", size: 14 }));
   const study = /** @type {HTMLInputElement} */ (el("input", { placeholder: "study", "aria-label": "Study", size: 14 }));
   return el("div.tools", {},
+    comparing("network", found.key, { long: true, text: found.evaluations.find((/** @type {any} */ each) => each.model)?.model }),
+    el("a.button", { href: `/compare?network=${found.key}` }, "Compare with …"),
     copy("Copy key", () => found.key),
     found.graph && copy("Copy JSON", () => JSON.stringify(found.graph)),
     copy("Copy Python", () => `import archive\n\nwith archive.connect() as store:\n    network = store.architectures.get("${found.key}")\n`),
-    el("form.tools", { onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); location.href = `/compare?network=${found.key}&network=${encodeURIComponent(other.value.trim())}`; } },
-      other, el("button.small", {}, "Compare")),
     mayWrite && el("form.tools", { onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); enqueue(found.key, study.value.trim()); } },
       study, el("button.small", {}, "Propose there")));
 }

@@ -5,6 +5,7 @@ import {
   address, api, badge, carry, change, choice, el, failed, fill, isCancelled, isLimited, isRefusal, mayWrite, moment, networkAnchor, number, one,
   seconds, section, settings, studyPath, toast, view,
 } from "../parts/page.js";
+import { comparing } from "../parts/basket.js";
 import { offer, refill } from "../parts/focus.js";
 import { follow } from "../parts/live.js";
 import { noteOf } from "../parts/note.js";
@@ -75,6 +76,7 @@ function compareLink() {
 function showActions() {
   fill(actions,
     el("a", { href: compareLink(), onclick: (/** @type {Event} */ event) => { /** @type {HTMLAnchorElement} */ (event.currentTarget).href = compareLink(); } }, "Compare with other studies"),
+    comparing("study", name, { long: true }),
     el("a", { href: `/map?study=${encodeURIComponent(name)}` }, "Map"),
     el("a", { href: `/ask?query=lineage&study=${encodeURIComponent(name)}` }, "Saved queries"));
 }
