@@ -54,19 +54,19 @@ class MeasuredValue(NamedTuple):
 
     Attributes:
         mean: Mean of its trainings.
-        count: Number of its trainings.
+        trainings: Number of its trainings.
         error: Standard error of the mean; None for a single training.
         protocol: The protocol.
     """
 
     mean: float
-    count: int
+    trainings: int
     error: float | None
     protocol: str
 
 
 @dataclass(frozen=True)
-class Measure:
+class ComparedMeasure:
     """One quantity of all networks.
 
     Attributes:
@@ -101,7 +101,7 @@ class NetworkMeasures:
     """
 
     models: tuple[str | None, ...]
-    measures: tuple[Measure, ...]
+    measures: tuple[ComparedMeasure, ...]
 
 
 Verdict = Literal["better", "worse", "equal", "unclear"]
@@ -162,11 +162,11 @@ def of_rows(
             values.setdefault(group, {}).setdefault(row["key"], []).append(value)
 
     for row in costs:
-        for name in COSTS:
-            group = ("", "", name, "")
-            if row.get(name) is not None:
+        for cost in COSTS:
+            group = ("", "", cost, "")
+            if row.get(cost) is not None:
                 directions[group] = "minimise"
-                values.setdefault(group, {})[row["key"]] = [row[name]]
+                values.setdefault(group, {})[row["key"]] = [row[cost]]
 
     measures = []
     for name, groups in _alike(values).items():
@@ -245,7 +245,7 @@ def _measure(
     values: Mapping[_Group, Mapping[str, list[float]]],
     direction: Direction,
     keys: Sequence[str],
-) -> Measure:
+) -> ComparedMeasure:
     task, _, metric, device = name
     present = set().union(*(values[group] for group in groups))
     shared = [group for group in groups if set(values[group]) == present]
@@ -262,7 +262,9 @@ def _measure(
 
     protocol = chosen[0][1] if len(chosen) == 1 else ""
     best = _best(of_keys, direction)
-    return Measure(task, protocol, metric, device, direction, len(chosen) > 1, tuple(of_keys), best)
+    return ComparedMeasure(
+        task, protocol, metric, device, direction, len(chosen) > 1, tuple(of_keys), best
+    )
 
 
 def _summary(values: Sequence[float], protocol: str) -> MeasuredValue:
@@ -289,11 +291,11 @@ def _best(values: Sequence[MeasuredValue | None], direction: Direction) -> tuple
     return tuple(best)
 
 
-def _covered(measure: Measure) -> int:
+def _covered(measure: ComparedMeasure) -> int:
     return sum(value is not None for value in measure.values)
 
 
-def _rank(measure: Measure) -> int:
+def _rank(measure: ComparedMeasure) -> int:
     """Return the place of a kind: values on tasks, then devices, then costs."""
     if measure.device:
         return 1
@@ -301,6 +303,6 @@ def _rank(measure: Measure) -> int:
     return 0 if measure.task else 2
 
 
-def _order(measure: Measure) -> tuple[int, str, str, str, str]:
+def _order(measure: ComparedMeasure) -> tuple[int, str, str, str, str]:
     place = COSTS.index(measure.metric) if measure.metric in COSTS else 0
     return place, measure.task, measure.device, measure.protocol, measure.metric

@@ -41,7 +41,7 @@ def test_a_training_counts_once_and_a_pruned_one_not_beside_whole_ones():
         row("b", 0.9, evaluation="s#2", partial=True),
     ]
     (measure,) = of_rows(["a", "b"], rows).measures
-    assert [(value.mean, value.count) for value in measure.values] == [(0.5, 1), (0.7, 1)]
+    assert [(value.mean, value.trainings) for value in measure.values] == [(0.5, 1), (0.7, 1)]
 
 
 def test_speeds_are_apart_by_device_and_size_and_costs_come_last():

@@ -84,7 +84,7 @@ function valueLine(measure, names) {
   const better = ahead(measure) ?? (sign(measure) * (second.mean - first.mean) > 0 ? 1 : 0);
   const both = [first, second];
   const noise = first.error !== null && second.error !== null ? (measure.best.length > 1 ? "; a difference of this size may be noise" : "; the difference is larger than the noise of the trainings")
-    : measure.mixed ? "; each by the best of its own recipes, which may matter more than the network" : first.count + second.count === 2 ? "; measured once each, so that the noise is not known" : "";
+    : measure.mixed ? "; each by the best of its own recipes, which may matter more than the network" : first.trainings + second.trainings === 2 ? "; measured once each, so that the noise is not known" : "";
   return [`${measureText(measure)}: `, names[better], " ", el("b", {}, valueText(both[better])), `, ${names[1 - better]} `, el("b", {}, valueText(both[1 - better])),
     measure.protocol ? ` (${measure.protocol})` : "", noise, "."];
 }

@@ -5,7 +5,7 @@ import { el, number, plainWord } from "../parts/page.js";
 
 /**
  * @typedef {object} Measured
- * @property {number} mean @property {number} count @property {number | null} error @property {string} protocol
+ * @property {number} mean @property {number} trainings @property {number | null} error @property {string} protocol
  *
  * @typedef {object} Measure as in archive/queries/measures.py
  * @property {string} task @property {string} protocol @property {string} metric @property {string} device
@@ -43,7 +43,7 @@ export function measureText(measure) {
 /** A value with the number of its trainings, and their standard error. @param {Measured | null} value */
 export function valueText(value) {
   if (!value) return "–";
-  return value.error === null ? number(value.mean) : `${number(value.mean)} ± ${number(Number(value.error.toPrecision(2)))} (${value.count})`;
+  return value.error === null ? number(value.mean) : `${number(value.mean)} ± ${number(Number(value.error.toPrecision(2)))} (${value.trainings})`;
 }
 
 /** A ratio in words: 1.5 times. @param {number} ratio */
