@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
@@ -29,7 +29,8 @@ from archive.architecture.layer import Edge
 from archive.architecture.operations import INPUT, OUTPUT, vocabulary
 from archive.architecture.repeats import Repeat, find_repeats, value_parents
 from archive.architecture.traversal import reach
-from archive.drawing import Diagram, DiagramNode, Frame, Link, Panel, Theme
+from archive.drawing import Diagram, DiagramNode, Frame, Link, Panel, Sheet, Theme
+from archive.drawing.svg import SHEET
 
 NO_OUTPUT = "reaches no output"
 NO_INPUT = "gets no input"
@@ -47,6 +48,8 @@ def svg(
     heading: Sequence[str] = (),
     labels: Mapping[int, str] = _NO_NOTES,
     layers: bool = False,
+    unfolded: Collection[str] = (),
+    sheet: Sheet = SHEET,
 ) -> str:
     """Return the picture of an architecture as SVG; equal architectures give equal bytes.
 
@@ -58,6 +61,8 @@ def svg(
         heading: Lines of text above the picture.
         labels: First line of a layer's box in place of its operation, by the position of the layer.
         layers: Whether each layer of an imported model is a box.
+        unfolded: Names of repeated parts that are drawn in full all the same (`Frame.part`).
+        sheet: Space that the picture should fill (`archive.drawing.svg.svg`).
     """
     drawn = diagram(
         architecture,
@@ -66,8 +71,9 @@ def svg(
         heading=heading,
         labels=labels,
         layers=layers,
+        unfolded=unfolded,
     )
-    return drawing.svg(drawn, theme=theme)
+    return drawing.svg(drawn, theme=theme, sheet=sheet)
 
 
 def diagram(
@@ -78,6 +84,7 @@ def diagram(
     heading: Sequence[str] = (),
     labels: Mapping[int, str] = _NO_NOTES,
     layers: bool = False,
+    unfolded: Collection[str] = (),
 ) -> Diagram:
     """Return an architecture as a diagram, the same for all of its relabellings.
 
@@ -93,6 +100,7 @@ def diagram(
             in `architecture`; repeated parts are then drawn in full.
         layers: Whether each layer of an imported model is a box. By default its modules are, such
             as a convolution with norm and activation, unless there are notes or labels.
+        unfolded: Names of repeated parts that are drawn in full all the same (`Frame.part`).
     """
     if architecture.space == TORCH and not (layers or notes or labels):
         from archive.architecture.outline.outline import outline
@@ -101,7 +109,9 @@ def diagram(
         architecture = architecture.canonical
         drawn_outline = outline(architecture)
         title = _title(architecture)
-        return modules_diagram(drawn_outline, fold=fold, title=title, heading=heading)
+        return modules_diagram(
+            drawn_outline, fold=fold, unfolded=unfolded, title=title, heading=heading
+        )
 
     fold = fold and not labels
     moved_notes = {}
@@ -118,7 +128,7 @@ def diagram(
     if len(vocabulary(architecture.space).parts) > 1:
         drawn = _cells(architecture, notes)
     else:
-        drawn = _one_graph(architecture, fold, notes)
+        drawn = _one_graph(architecture, fold, unfolded, notes)
 
     for number, box in enumerate(drawn.nodes):
         if box.layer in moved_labels:
@@ -153,12 +163,16 @@ def _title(architecture: Architecture) -> str:
     )
 
 
-def _one_graph(architecture: Architecture, fold: bool, notes: Mapping[int, str]) -> _Parts:
+def _one_graph(
+    architecture: Architecture, fold: bool, unfolded: Collection[str], notes: Mapping[int, str]
+) -> _Parts:
     words = vocabulary(architecture.space)
     # Parts of a cell with dead ends are not defined, and a cell has few layers.
-    graph = (
-        fold_repeats(architecture) if fold and not words.dead_ends else with_blocks(architecture)
-    )
+    if fold and not words.dead_ends:
+        graph = fold_repeats(architecture, unfolded)
+    else:
+        graph = with_blocks(architecture)
+
     width = channels(architecture)
     feeds = _with_junctions(graph.edges, not words.arguments)
     items = _in_order(graph.layers, feeds)
@@ -177,13 +191,15 @@ def _one_graph(architecture: Architecture, fold: bool, notes: Mapping[int, str])
     if words.dead_ends:
         _mark_dead(architecture, drawn)
 
-    for times, inside in graph.repeats:
+    for repeat in graph.repeats:
         members = []
         for item in items:
-            if inside.issuperset(item if isinstance(item, tuple) else [item]):
+            if repeat.layers.issuperset(item if isinstance(item, tuple) else [item]):
                 members.append(node_of[item])
 
-        drawn.frames.append(Frame(f"× {times}", frozenset(members)))
+        drawn.frames.append(
+            Frame(f"× {repeat.times}", frozenset(members), repeat.part, repeat.part in unfolded)
+        )
 
     return drawn
 
@@ -366,23 +382,42 @@ class _CellDrawing:
 
 
 @dataclass(frozen=True)
+class DrawnRepeat:
+    """A repeated part in a picture.
+
+    Attributes:
+        times: Number of copies.
+        layers: Layers that are drawn: those of the first copy, or of all.
+        part: Name of the part, if it can be drawn either way.
+    """
+
+    times: int
+    layers: frozenset[int]
+    part: str = ""
+
+
+@dataclass(frozen=True)
 class Folded:
     """The drawn part of a network.
 
     Attributes:
         layers: Positions of the drawn layers, ascending.
         edges: Edges between them.
-        repeats: Number of copies and the layers of the first copy; an outer repeat before those
-            within it.
+        repeats: The repeated parts; an outer one before those within it.
     """
 
     layers: tuple[int, ...]
     edges: tuple[Edge, ...]
-    repeats: tuple[tuple[int, frozenset[int]], ...] = ()
+    repeats: tuple[DrawnRepeat, ...] = ()
 
 
-def fold_repeats(architecture: Architecture) -> Folded:
-    """Return a network with its repeated parts drawn once."""
+def fold_repeats(architecture: Architecture, unfolded: Collection[str] = ()) -> Folded:
+    """Return a network with its repeated parts drawn once.
+
+    Args:
+        architecture: The network.
+        unfolded: Names of parts that are drawn in full, with all parts within them.
+    """
     whole = with_blocks(architecture)
     if whole.repeats:
         return whole
@@ -393,9 +428,9 @@ def fold_repeats(architecture: Architecture) -> Folded:
 
     hidden: set[int] = set()
     instead: dict[int, int] = {}
-    repeats: list[tuple[int, frozenset[int]]] = []
+    repeats: list[DrawnRepeat] = []
     for repeat in repeated_parts:
-        _hide(repeat, hidden, instead, repeats)
+        _hide(repeat, unfolded, hidden, instead, repeats)
 
     edges: set[Edge] = set()
     for tail, head in whole.edges:
@@ -411,16 +446,23 @@ def fold_repeats(architecture: Architecture) -> Folded:
 
 def _hide(
     repeat: Repeat,
+    unfolded: Collection[str],
     hidden: set[int],
     instead: dict[int, int],
-    repeats: list[tuple[int, frozenset[int]]],
+    repeats: list[DrawnRepeat],
 ) -> None:
     """Hide the further copies of a repeat; what the last copy feeds is fed by the first one."""
+    part = f"{repeat.begin}-{repeat.end}"
+    if part in unfolded:
+        layers = frozenset((*repeat.first, *repeat.copies))
+        repeats.append(DrawnRepeat(repeat.times, layers, part))
+        return
+
     hidden.update(repeat.copies)
     instead[repeat.end] = repeat.first_end
-    repeats.append((repeat.times, frozenset(repeat.first) - hidden))
+    repeats.append(DrawnRepeat(repeat.times, frozenset(repeat.first) - hidden, part))
     for inner in repeat.inside:
-        _hide(inner, hidden, instead, repeats)
+        _hide(inner, unfolded, hidden, instead, repeats)
 
 
 def with_blocks(architecture: Architecture) -> Folded:
@@ -444,7 +486,7 @@ def with_blocks(architecture: Architecture) -> Folded:
     for start, _, inside in reversed(blocks(architecture)):
         if inside - ends:
             times = int(str(architecture.layers[start].attributes.get("times", 0)))
-            repeats.append((times, inside - ends))
+            repeats.append(DrawnRepeat(times, inside - ends))
 
-    repeats.sort(key=lambda repeat: -len(repeat[1]))
+    repeats.sort(key=lambda repeat: -len(repeat.layers))
     return Folded(drawn, tuple(sorted(edges)), tuple(repeats))

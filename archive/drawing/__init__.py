@@ -5,6 +5,7 @@ panels side by side. `archive.architecture.diagram` makes one of an architecture
 give equal bytes. Imports errors only.
 """
 
+from archive.drawing.columns import Sheet
 from archive.drawing.diagram import Diagram, DiagramNode, Flow, Frame, Link, Panel, Theme
 from archive.drawing.svg import png, stylesheet, svg
 from archive.drawing.text import TextLine, text
@@ -16,6 +17,7 @@ __all__ = [
     "Frame",
     "Link",
     "Panel",
+    "Sheet",
     "TextLine",
     "Theme",
     "png",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Literal
 
@@ -41,6 +41,7 @@ class DiagramNode:
         channels: Number that decides the width of the box; None for the width of its words.
         status: Result of a comparison.
         layer: Number that the box carries as `data-layer`; None for none.
+        layers: Numbers of all layers that it stands for, as `data-layers`, if these are several.
         junction: Whether it is a small circle; its label is one sign or empty.
         dead: Whether it has no part in what the network computes: it is drawn pale.
     """
@@ -53,6 +54,7 @@ class DiagramNode:
     channels: int | None = None
     status: Status = ""
     layer: int | None = None
+    layers: tuple[int, ...] = ()
     junction: bool = False
     dead: bool = False
 
@@ -79,10 +81,14 @@ class Frame:
     Attributes:
         label: Text at its upper edge.
         nodes: Positions of the nodes inside, also inside of frames within it.
+        part: Name of the repeated part, which a page can draw once or in full; empty for none.
+        unfolded: Whether that part is drawn in full.
     """
 
     label: str
     nodes: frozenset[int]
+    part: str = ""
+    unfolded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +160,7 @@ class Diagram:
             frames = []
             for frame in self.frames:
                 if inside := frame.nodes & panel.nodes:
-                    frames.append(Frame(frame.label, frozenset(index_of[u] for u in inside)))
+                    frames.append(replace(frame, nodes=frozenset(index_of[u] for u in inside)))
 
             inner = tuple(self.nodes[u] for u in nodes)
             yield panel, Diagram(inner, tuple(links), tuple(frames)), nodes

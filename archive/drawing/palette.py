@@ -78,8 +78,10 @@ _FILLS: dict[str, tuple[str, str, str, str]] = {
     "decision": ("#f8e3f4", "#a84b92", "#3b1c35", "#d583c3"),
     "source": ("#f3ecdf", "#957a48", "#352d1e", "#bda26d"),
     "identity": ("#ffffff", "#8a93a0", "#1b1f24", "#7b8491"),
-    "zero": ("#ffffff", "#b4bac3", "#1b1f24", "#59616c"),
-    "other": ("#f5f6f8", "#8f97a3", "#23272d", "#7b8491"),
+    "zero": ("#ffffff", "#868e9a", "#1b1f24", "#6b7480"),
+    "other": ("#f5f6f8", "#868e9a", "#23272d", "#7b8491"),
+    # no part in what the network computes
+    "dead": ("#ffffff", "#868e9a", "#1c2026", "#6b7480"),
 }
 _STATUSES: dict[str, tuple[str, str, str, str]] = {
     "matched": ("#f5f6f8", "#a8aeb8", "#23272d", "#626b77"),
@@ -92,9 +94,11 @@ _INKS = {
     "text": _TOKENS["ink"],
     "faint": _TOKENS["quiet"],
     "edge": ("#7d8692", "#8b949f"),
-    "frame": ("#8f97a3", "#6b7480"),
+    "frame": ("#868e9a", "#6b7480"),
     "panel": ("#fafbfc", "#1a1e23"),
 }
+
+_DASHES = {"zero": "3 3", "dead": "2 3", "removed": "6 3"}
 
 KINDS: tuple[str, ...] = tuple(_FILLS)
 """Kinds of operations."""
@@ -185,13 +189,19 @@ def _rules(root: str, names: list[str], colour: Colour) -> str:
         ("text", f"font-family:{FONT};fill:{colour('text')}"),
         (".aa-faint", f"fill:{colour('faint')}"),
         (".aa-edge", f"fill:none;stroke:{colour('edge')};stroke-width:1.3"),
+        (".aa-tip", f"fill:{colour('edge')}"),
+        (
+            ".aa-label",
+            f"fill:{colour('faint')};font-weight:bold;paint-order:stroke;"
+            f"stroke:{colour('ground')};stroke-width:4;stroke-linejoin:round",
+        ),
         (".aa-frame", f"fill:none;stroke:{colour('frame')};stroke-width:1.2;stroke-dasharray:5 3"),
         (".aa-panel", f"fill:{colour('panel')};stroke:{colour('frame')};stroke-width:1"),
     ]
     for name in names:
         stroke = f"stroke:{colour(f'{name}-line')}"
         shape = f"fill:{colour(name)};{stroke};stroke-width:1.3"
-        dashes = {"zero": ";stroke-dasharray:3 3", "removed": ";stroke-dasharray:6 3"}.get(name, "")
+        dashes = f";stroke-dasharray:{_DASHES[name]}" if name in _DASHES else ""
         rules.append((f".aa-{name} .aa-box", shape + dashes))
         if name in STATUSES:
             # A width in the style sheet would hide the width of the line itself.
@@ -199,6 +209,12 @@ def _rules(root: str, names: list[str], colour: Colour) -> str:
 
         if name in ("inserted", "removed"):
             rules.append((f".aa-edge.aa-{name}", f"{stroke};stroke-width:2{dashes}"))
+            rules.append((f".aa-tip.aa-{name}", f"fill:{colour(f'{name}-line')}"))
+
+        if name == "dead":
+            rules.append((".aa-edge.aa-dead", f"{stroke}{dashes}"))
+            rules.append((".aa-tip.aa-dead", f"fill:{colour('dead-line')}"))
+            rules.append((".aa-dead text", f"fill:{colour('faint')}"))
 
     for name in names:
         if name in ("changed", "inserted", "removed"):

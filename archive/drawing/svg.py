@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Literal
 
+from archive.drawing.columns import Sheet
 from archive.drawing.diagram import (
     DETAIL,
     LABEL,
     Diagram,
     DiagramNode,
-    Flow,
     Status,
     Theme,
     box_size,
     shorten,
     text_width,
 )
-from archive.drawing.layout import MARGIN, Box, Placed, Route, Station, arrange
+from archive.drawing.geometry import Box, FlowRoute, Placed, Point, Route, Station
+from archive.drawing.layout import MARGIN, arrange
 from archive.drawing.palette import FONT, KINDS, SIGNS, css
 from archive.errors import SettingsError
 
 HEADING_LINE = 18
-PALE = 0.45
-"""Opacity of layers that have no part in what a network computes, and of their lines."""
-_ARROW = 4
+_ARROW = 3.5
+_CORNER = 6.0
 _LEGEND = 30
 
 # Characters that XML does not have; marks that change the direction of writing would change what a
@@ -37,7 +37,11 @@ _FOREIGN = re.compile(
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
 
 
-def svg(diagram: Diagram, *, theme: Theme = "auto") -> str:
+SHEET = Sheet()
+"""Space that a picture fills without another wish: a page, or a screen."""
+
+
+def svg(diagram: Diagram, *, theme: Theme = "auto", sheet: Sheet = SHEET) -> str:
     """Return a diagram as SVG.
 
     Names in the diagram may come from anywhere: they are escaped, and shortened where they are
@@ -48,8 +52,10 @@ def svg(diagram: Diagram, *, theme: Theme = "auto") -> str:
         theme: `auto` follows the reader's system, and an attribute `data-theme` of an element
             around the picture. `light` and `dark` are fixed. `page` is `auto` without its style
             sheet, for pages that have `stylesheet()`.
+        sheet: Space that the picture should fill: a deep network stands in as many columns as are
+            legible there.
     """
-    layout = arrange(diagram)
+    layout = arrange(diagram, sheet)
     legend = _legend(diagram) if diagram.legend else []
     width = max(layout.width, _legend_width(legend))
     heading = []
@@ -71,10 +77,11 @@ def svg(diagram: Diagram, *, theme: Theme = "auto") -> str:
     for route in layout.routes:
         tail = diagram.nodes[route.link.tail]
         head = diagram.nodes[route.link.head]
-        body.append(_edge(route, _pale(tail.dead or head.dead)))
+        body.append(_edge(route, "dead" if tail.dead or head.dead else route.link.status))
 
-    body += _flows(diagram.flows, layout)
+    body += map(_flow, layout.flows)
     body += map(_node, diagram.nodes, layout.boxes)
+    body += _frame_labels(layout)
     body += ["</g>", *_legend_row(legend, MARGIN, down + layout.height + 14)]
     title = escape(diagram.title or "diagram")
     size = f'width="{_n(width)}" height="{_n(height)}" viewBox="0 0 {_n(width)} {_n(height)}"'
@@ -116,6 +123,9 @@ def _names(diagram: Diagram) -> set[str]:
 
 
 def _class_of(node: DiagramNode) -> str:
+    if node.dead:
+        return "dead"
+
     return node.status or (node.kind if node.kind in KINDS else "other")
 
 
@@ -129,35 +139,52 @@ def _panels(layout: Placed) -> Iterator[str]:
 
 
 def _frames(layout: Placed) -> Iterator[str]:
-    for frame, box in layout.frames:
+    for _, box in layout.frames:
         yield f'<rect class="aa-frame" {_place(box)} rx="8"/>'
-        yield (
-            f'<text class="aa-faint" x="{_n(box.left + 8)}" y="{_n(box.top + 15)}" '
-            f'font-size="{LABEL}" font-weight="bold">{escape(shorten(frame.label, 40))}</text>'
+
+
+def _frame_labels(layout: Placed) -> Iterator[str]:
+    """Yield the labels of frames, over the lines that pass below them."""
+    for frame, box in layout.frames:
+        label = (
+            f'<text class="aa-label" x="{_n(box.left + 8)}" y="{_n(box.top + 15)}" '
+            f'font-size="{LABEL}">{escape(shorten(frame.label, 40))}</text>'
         )
+        if frame.part:
+            state = "open" if frame.unfolded else "folded"
+            yield f'<g class="aa-part" data-part="{escape(frame.part)}" data-state="{state}">{label}</g>'
+        else:
+            yield label
 
 
-def _pale(dead: bool) -> str:
-    """Return the attribute of a dead node's parts; no class, since few pictures need its rule."""
-    return f' opacity="{PALE}"' if dead else ""
-
-
-def _edge(route: Route, pale: str) -> str:
-    status = f" aa-{route.link.status}" if route.link.status else ""
+def _edge(route: Route, name: str) -> str:
+    style = f" aa-{name}" if name else ""
     x, _, y = route.stations[-1]
     # The tip of the arrow touches the box.
-    back = _n(y - _ARROW - 1)
-    head = f"M{_n(x - _ARROW)} {back}L{_n(x)} {_n(y)}L{_n(x + _ARROW)} {back}"
-    return f'<path class="aa-edge{status}"{pale} d="{_curve(route.stations)}{head}"/>'
+    back = _n(y - 2 * _ARROW)
+    tip = f"M{_n(x - _ARROW)} {back}H{_n(x + _ARROW)}L{_n(x)} {_n(y)}Z"
+    return (
+        f'<path class="aa-edge{style}" d="{_curve(route.stations)}"/>'
+        f'<path class="aa-tip{style}" d="{tip}"/>'
+    )
 
 
-def _curve(stations: Iterable[Station]) -> str:
+def _curve(stations: Sequence[Station]) -> str:
     """Return the path of a line: one vertical stroke where it does not move aside."""
-    parts: list[str] = []
-    x = y = drawn = 0.0
-    for index, (station, top, bottom) in enumerate(stations):
-        if not index:
-            parts.append(f"M{_n(station)} {_n(top)}")
+    x, drawn, y = stations[0]
+    parts = [f"M{_n(x)} {_n(drawn)}"]
+    corners: list[Point] = []
+    for station, top, bottom in stations[1:]:
+        if top > bottom:
+            # Up beside a column: from below it to above the next one.
+            corners = [(x, drawn), (x, top), (station, top), (station, bottom)]
+            x = station
+            continue
+
+        if corners:
+            corners += [(station, corners[-1][1]), (station, top)]
+            parts.append(_rounded(corners))
+            corners = []
             drawn = top
         elif abs(station - x) >= 0.05:
             if y > drawn:
@@ -178,11 +205,39 @@ def _curve(stations: Iterable[Station]) -> str:
     return "".join(parts)
 
 
+def _rounded(corners: Sequence[Point]) -> str:
+    """Return the path through corners, which are rounded, without its first point."""
+    path = ""
+    for (x, y), (corner_x, corner_y), (next_x, next_y) in zip(
+        corners, corners[1:], corners[2:], strict=False
+    ):
+        before = max(abs(corner_x - x), abs(corner_y - y))
+        behind = max(abs(next_x - corner_x), abs(next_y - corner_y))
+        radius = min(_CORNER, before / 2, behind / 2)
+        start_x = corner_x - _towards(x, corner_x, radius)
+        start_y = corner_y - _towards(y, corner_y, radius)
+        end_x = corner_x + _towards(corner_x, next_x, radius)
+        end_y = corner_y + _towards(corner_y, next_y, radius)
+        path += (
+            f"L{_n(start_x)} {_n(start_y)}Q{_n(corner_x)} {_n(corner_y)} {_n(end_x)} {_n(end_y)}"
+        )
+
+    x, y = corners[-1]
+    return f"{path}L{_n(x)} {_n(y)}"
+
+
+def _towards(start: float, end: float, length: float) -> float:
+    return 0.0 if start == end else length if end > start else -length
+
+
 def _node(node: DiagramNode, box: Box) -> str:
     layer = "" if node.layer is None else f' data-layer="{node.layer}"'
+    if node.layers:
+        layer += f' data-layers="{" ".join(map(str, node.layers))}"'
+
     tip = f"<title>{escape(node.tip)}</title>" if node.tip else ""
     middle = box.left + box.width / 2
-    start = f'<g class="aa-node aa-{_class_of(node)}"{layer}{_pale(node.dead)}>{tip}'
+    start = f'<g class="aa-node aa-{_class_of(node)}"{layer}>{tip}'
     if node.junction:
         centre = box.top + box.height / 2
         circle = (
@@ -216,21 +271,19 @@ def _text(words: str, x: float, y: float, size: int, style: str = "", *, raw: bo
     return f'<text{named} {position} font-size="{size}" text-anchor="middle">{shown}</text>'
 
 
-def _flows(flows: Iterable[Flow], layout: Placed) -> Iterator[str]:
-    for flow in flows:
-        tail = layout.boxes[flow.tail]
-        head = layout.boxes[flow.head]
-        left, right = (tail, head) if tail.left <= head.left else (head, tail)
-        x = left.right
-        y = left.top + left.height / 2
-        to_x = right.left
-        to_y = right.top + right.height / 2
-        middle = (x + to_x) / 2
-        tip = f"<title>{escape(flow.tip)}</title>" if flow.tip else ""
-        style = f'class="aa-flow aa-{flow.status or "matched"}"'
-        width = _n(1 + 5 * flow.share)
-        bend = f"{_n(middle)} {_n(y)} {_n(middle)} {_n(to_y)} {_n(to_x)} {_n(to_y)}"
-        yield f'<path {style} stroke-width="{width}" d="M{_n(x)} {_n(y)}C{bend}">{tip}</path>'
+def _flow(route: FlowRoute) -> str:
+    flow = route.flow
+    x, y = route.left[-1]
+    to_x, to_y = route.right[0]
+    middle = _n((x + to_x) / 2)
+    start_x, start_y = route.left[0]
+    path = (
+        f"M{_n(start_x)} {_n(start_y)}{_rounded(route.left)}"
+        f"C{middle} {_n(y)} {middle} {_n(to_y)} {_n(to_x)} {_n(to_y)}{_rounded(route.right)}"
+    )
+    tip = f"<title>{escape(flow.tip)}</title>" if flow.tip else ""
+    style = f'class="aa-flow aa-{flow.status or "matched"}"'
+    return f'<path {style} stroke-width="{_n(1 + 5 * flow.share)}" d="{path}">{tip}</path>'
 
 
 def _legend(diagram: Diagram) -> list[DiagramNode]:
@@ -263,7 +316,11 @@ MOST_PIXELS = 16_000
 
 
 def png(
-    diagram: Diagram, *, theme: Literal["light", "dark"] = "light", scale: float = 2.0
+    diagram: Diagram,
+    *,
+    theme: Literal["light", "dark"] = "light",
+    scale: float = 2.0,
+    sheet: Sheet = SHEET,
 ) -> bytes:
     """Return a diagram as PNG.
 
@@ -271,6 +328,7 @@ def png(
         diagram: The diagram to draw.
         theme: Colours.
         scale: Pixels for each unit of the SVG; fewer where a side would have more than 16,000.
+        sheet: Space that the picture should fill, in units of the SVG.
 
     Raises:
         SettingsError: The extra is not installed, or the machine has no font.
@@ -285,7 +343,7 @@ def png(
             "a PNG needs a font, and this machine has none: install one, such as fonts-dejavu-core"
         )
 
-    drawn = svg(diagram, theme=theme)
+    drawn = svg(diagram, theme=theme, sheet=sheet)
     return bytes(resvg_py.svg_to_bytes(svg_string=drawn, zoom=_zoom(drawn, scale)))
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from archive.drawing.diagram import Diagram, Frame, Link, Status, shorten
 from archive.drawing.palette import SIGNS
@@ -109,7 +109,7 @@ def _in_reading_order(diagram: Diagram) -> Diagram:
 
     frames = []
     for frame in diagram.frames:
-        frames.append(Frame(frame.label, frozenset(order[u] for u in frame.nodes)))
+        frames.append(replace(frame, nodes=frozenset(order[u] for u in frame.nodes)))
 
     return Diagram(tuple(diagram.nodes[u] for u in order), tuple(links), tuple(frames))
 
@@ -131,7 +131,8 @@ def _lines(diagram: Diagram) -> list[TextLine]:
         sign = f"{SIGNS[node.status] if node.status else ' '} " if signs else ""
         words = f"{sign}{'│ ' * len(inside)}{shorten(node.label)}"
         detail = "  ".join(filter(None, (shorten(node.detail), shorten(node.note))))
-        lines.append(TextLine(row.ljust(width), words, detail, node.kind, node.status))
+        kind = "dead" if node.dead else node.kind
+        lines.append(TextLine(row.ljust(width), words, detail, kind, node.status))
         lines += _ends(u, row, width, inside, blank)
 
     return lines

@@ -34,6 +34,7 @@ _STYLES = {
     "decision": "bright_magenta",
     "source": "dim",
     "zero": "dim",
+    "dead": "dim",
     "matched": "dim",
     "changed": "yellow",
     "inserted": "green",

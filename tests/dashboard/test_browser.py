@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import time
 from importlib.resources import files
+from itertools import pairwise
 
 import pytest
 
 from archive import report
+from archive.architecture.graph import Architecture, Layer
 from archive.store.records import Objective, Result
 from tests.dashboard.conftest import TOKEN
 from tests.support import wait_until, whole
@@ -132,6 +134,19 @@ def test_all_columns_of_the_evaluations_of_a_network_are_in_sight(visit, archive
     )
     table.get_by_role("row").nth(1).wait_for()
     assert table.evaluate("element => element.scrollWidth <= element.clientWidth")
+    # A click on a repeat draws that one in full, and Enter draws it once again.
+    layers = [Layer("ip"), *[Layer("relu", 8)] * 9, Layer("linear"), Layer("op")]
+    chain = Architecture("mlp", layers, list(pairwise(range(12))))
+    archive.architectures.add([chain])
+    page.goto(page.url.replace(cells(1)[0].key, chain.key))
+    boxes = page.locator(".viewed .aa-node")
+    repeat = page.get_by_role("button", name="× 9: draw all")
+    repeat.click()
+    page.get_by_role("button", name="× 9: draw once").wait_for()
+    assert boxes.count() == 12
+    page.keyboard.press("Enter")
+    repeat.wait_for()
+    assert boxes.count() == 4
 
 
 def test_the_home_page_begins_with_what_is_best_and_searches_everything(visit, archive):

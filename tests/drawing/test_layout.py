@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
 from itertools import combinations, pairwise
+from pathlib import Path
 
+import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archive.drawing import Diagram, DiagramNode, Frame, Link, Panel, svg
-from archive.drawing.layout import Box, arrange
+from archive import spaces
+from archive.architecture import codec
+from archive.architecture.diagram import diagram
+from archive.drawing import Diagram, DiagramNode, Flow, Frame, Link, Panel, svg
+from archive.drawing.columns import LEGIBLE, Sheet
+from archive.drawing.geometry import Box, Placed, Point, Route
+from archive.drawing.layout import arrange
 from archive.drawing.ranks import _crossings, order_rows, rank_nodes
 from tests.support import examples
+
+# Architectures of timm 1.0, as its importer writes them.
+NETWORKS = json.loads(gzip.decompress((Path(__file__).parent / "published.json.gz").read_bytes()))
 
 
 @st.composite
@@ -36,12 +50,58 @@ def apart(one: Box, other: Box) -> bool:
     )
 
 
-@given(graphs())
+def around(*points: Point) -> Box:
+    """Return the smallest rectangle around points."""
+    left = min(x for x, _ in points)
+    top = min(y for _, y in points)
+    return Box(left, top, max(x for x, _ in points) - left, max(y for _, y in points) - top)
+
+
+def pieces(route: Route) -> Iterator[Box]:
+    """Yield rectangles that the pieces of a line stay in: strokes, bends, ways between columns."""
+    x, begin, y = route.stations[0]
+    yield around((x, begin), (x, y))
+    for station, top, bottom in route.stations[1:]:
+        if top > bottom:
+            yield around((x, y), (x, top))
+            yield around((x, top), (station, top))
+        elif y > top:
+            yield around((x, y), (station, y))
+            yield around((station, y), (station, top))
+        else:
+            # The control points of a bend have the x of its ends, and a y between theirs.
+            yield around((x, y), (station, top))
+
+        yield around((station, top), (station, bottom))
+        x = station
+        y = bottom
+
+
+def check_lines(placed: Placed) -> None:
+    """Assert that no line crosses a box which is not one of its ends."""
+    boxes = list(enumerate(placed.boxes))
+    for route in placed.routes:
+        ends = {route.link.tail, route.link.head}
+        for piece in pieces(route):
+            crossed = [u for u, box in boxes if u not in ends and not apart(piece, box)]
+            assert not crossed, (route, crossed)
+
+    for flow_route in placed.flows:
+        ends = {flow_route.flow.tail, flow_route.flow.head}
+        corners = (*flow_route.left, *flow_route.right)
+        for first, second in pairwise(corners):
+            piece = around(first, second)
+            crossed = [u for u, box in boxes if u not in ends and not apart(piece, box)]
+            assert not crossed, (flow_route, crossed)
+
+
+@given(graphs(), st.sampled_from([None, Sheet(), Sheet(3000, 90)]))
 @examples(2)
-def test_boxes_lie_apart_and_lines_pass_beside_them(diagram: Diagram) -> None:
-    at = arrange(diagram)
+def test_boxes_lie_apart_and_lines_pass_beside_them(diagram: Diagram, sheet: Sheet | None) -> None:
+    at = arrange(diagram, sheet)
     assert all(apart(one, other) for one, other in combinations(at.boxes, 2))
     assert len(at.routes) == len(diagram.links)
+    check_lines(at)
     for route in at.routes:
         (x, top, _), (end, _, bottom) = route.stations[0], route.stations[-1]
         head = at.boxes[route.link.head]
@@ -54,15 +114,45 @@ def test_boxes_lie_apart_and_lines_pass_beside_them(diagram: Diagram) -> None:
             for place, _, low in other.stations
             if other is not route
         )
-        ends = {route.link.tail, route.link.head}
-        for x, top, bottom in route.stations:
-            stroke = Box(x, top, 0, bottom - top)
-            assert all(apart(stroke, box) for u, box in enumerate(at.boxes) if u not in ends)
 
-        for (_, _, upper), (_, lower, _) in pairwise(route.stations):
-            # Between two pieces, a line bends where no box is.
-            assert upper < lower
-            assert not any(box.top < lower and box.bottom > upper for box in at.boxes)
+
+@given(graphs(), graphs())
+def test_flows_pass_beside_the_boxes_of_both_panels(first: Diagram, second: Diagram) -> None:
+    n = len(first.nodes)
+    panels = (Panel("one", frozenset(range(n))), Panel("other", frozenset(range(n, 2 * n))))
+    links = (*first.links, *(Link(n + link.tail, n + link.head) for link in first.links))
+    flows = tuple(Flow(u, n + v) for u in range(n) for v in range(n) if (u + v) % 3)
+    nodes = (*first.nodes, *first.nodes)
+    check_lines(arrange(Diagram(nodes, links, panels=panels, flows=flows)))
+
+
+@pytest.mark.parametrize("space", [name for name in spaces.names() if name != "torch"])
+def test_no_line_of_a_member_of_a_space_crosses_a_box(space: str) -> None:
+    rng = np.random.default_rng(0)
+    known = spaces.get(space)
+    for _ in range(6):
+        drawn = diagram(known.sample(rng))
+        check_lines(arrange(drawn, Sheet()))
+        check_lines(arrange(drawn, Sheet(3000, 200)))
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_no_line_of_a_published_network_crosses_a_box(name: str) -> None:
+    network = codec.from_dict(NETWORKS[name])
+    for fold in (True, False):
+        placed = arrange(diagram(network, fold=fold), Sheet())
+        check_lines(placed)
+        assert placed.width * LEGIBLE <= Sheet().width or len(placed.boxes) > 100
+
+
+def test_a_deep_network_becomes_columns_that_end_where_stages_do() -> None:
+    nodes = tuple(DiagramNode(f"layer {u}") for u in range(60))
+    chain = tuple(Link(u, u + 1) for u in range(59))
+    stages = tuple(Frame(f"stage {u}", frozenset(range(15 * u, 15 * u + 15))) for u in range(4))
+    at = arrange(Diagram(nodes, chain, stages), Sheet())
+    assert len({box.left + box.width / 2 for box in at.boxes}) == 4 == len(at.frames)
+    assert at.height < 800
+    assert arrange(Diagram(nodes, chain, stages), Sheet(width=150)).height > 2400
 
 
 @given(graphs())

@@ -61,6 +61,15 @@ def test_texts_and_marks_stand_out(dark, surface):
         assert contrast(palette.hue(name, dark=dark), ground) >= 3, name
 
 
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_lines_of_boxes_stand_out(theme):
+    picture = palette.css(theme)
+    ground = palette.hue("card", dark=theme == "dark")
+    for name in palette.KINDS:
+        line = re.search(rf"\.aa-{name} \.aa-box{{fill:#\w+;stroke:(#\w+)", picture)[1]
+        assert contrast(line, ground) >= 3, name
+
+
 @pytest.mark.parametrize("dark", [False, True])
 def test_the_best_value_is_farthest_from_the_ground(dark):
     ground = palette.hue("card", dark=dark)

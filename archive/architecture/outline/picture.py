@@ -5,7 +5,8 @@ Blocks are frames with their kind, and equal blocks in a row are drawn once, wit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from archive.architecture.diagram_labels import value_text
@@ -36,41 +37,48 @@ _NAMES = {"ip": "input", "op": "output"}
 
 
 def modules_diagram(
-    outline: Outline, *, fold: bool = True, title: str = "", heading: Sequence[str] = ()
+    outline: Outline,
+    *,
+    fold: bool = True,
+    unfolded: Collection[str] = (),
+    title: str = "",
+    heading: Sequence[str] = (),
 ) -> Diagram:
     """Return a network as a diagram of modules.
 
     Args:
         outline: The outline of the network.
         fold: Whether equal blocks in a row are drawn once.
+        unfolded: Names of blocks that are drawn in full all the same (`Frame.part`).
         title: Description for screen readers.
         heading: Lines of text above the picture.
     """
     number_of = {module.end: number for number, module in enumerate(outline.modules)}
     hidden: set[int] = set()
     instead: dict[int, int] = {}
-    frames: list[tuple[str, frozenset[int]]] = []
+    frames: list[Frame] = []
     for section in outline.sections:
         if section.name in (STEM, HEAD):
             continue
 
-        members: set[int] = set()
-        blocks: list[tuple[str, frozenset[int]]] = []
+        blocks: list[Frame] = []
         for _, group in groupby(section.blocks, _drawn_properties):
             copies = list(group)
-            runs = [copies] if fold else [[block] for block in copies]
-            for run in runs:
-                first = _numbers(run[0], number_of)
-                members |= first
-                times = f"{len(run)} × " if len(run) > 1 else ""
-                blocks.append((f"{times}{run[0].kind}", frozenset(first)))
-                for copy in run[1:]:
+            first = _numbers(copies[0], number_of)
+            part = str(copies[0].modules[-1].end) if fold and len(copies) > 1 else ""
+            if not part or part in unfolded:
+                for place, copy in enumerate(copies, 1):
+                    label = f"{copy.kind} {place} of {len(copies)}" if part else copy.kind
+                    blocks.append(Frame(label, _numbers(copy, number_of), part, unfolded=True))
+            else:
+                blocks.append(Frame(f"{len(copies)} × {copies[0].kind}", first, part))
+                for copy in copies[1:]:
                     numbers = _numbers(copy, number_of)
                     hidden |= numbers
                     instead[max(numbers)] = max(first)
 
-        frames.append((_section_label(section), frozenset(members)))
-        frames += blocks
+        members = frozenset[int]().union(*(frame.nodes for frame in blocks))
+        frames += [Frame(_section_label(section), members), *blocks]
 
     drawn = [number for number in range(len(outline.modules)) if number not in hidden]
     positions = {number: index for index, number in enumerate(drawn)}
@@ -82,11 +90,12 @@ def modules_diagram(
                 links[positions[tail], positions[number]] = Link(positions[tail], positions[number])
 
     framed = []
-    for label, inside in frames:
-        framed.append(Frame(label, frozenset(positions[number] for number in inside)))
+    for frame in frames:
+        nodes = frozenset(positions[number] for number in frame.nodes)
+        framed.append(replace(frame, nodes=nodes))
 
-    nodes = tuple(_node(outline, outline.modules[number]) for number in drawn)
-    return Diagram(nodes, tuple(links.values()), tuple(framed), title=title, heading=tuple(heading))
+    boxes = tuple(_node(outline, outline.modules[number]) for number in drawn)
+    return Diagram(boxes, tuple(links.values()), tuple(framed), title=title, heading=tuple(heading))
 
 
 def _drawn_properties(block: NetworkBlock) -> tuple[object, ...]:
@@ -95,8 +104,8 @@ def _drawn_properties(block: NetworkBlock) -> tuple[object, ...]:
     return (block.kind, kinds, tuple(sorted(block.properties.items(), key=str)))
 
 
-def _numbers(block: NetworkBlock, number_of: dict[int, int]) -> set[int]:
-    return {number_of[module.end] for module in block.modules}
+def _numbers(block: NetworkBlock, number_of: dict[int, int]) -> frozenset[int]:
+    return frozenset(number_of[module.end] for module in block.modules)
 
 
 def _section_label(section: Section) -> str:
@@ -142,4 +151,5 @@ def _node(outline: Outline, module: NetworkModule) -> DiagramNode:
         tip="\n".join(tip),
         channels=channels if isinstance(channels, int) else None,
         layer=module.end,
+        layers=module.layers if len(module.layers) > 1 else (),
     )

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from archive.architecture.aten.vocabulary import NAME as TORCH
+from archive.architecture.outline.outline import outline
 from archive.dashboard.endpoints.inputs import archive_of, choice, named_study, news_of
 from archive.dashboard.wire import json_response
 from archive.errors import ArchiveError, InvalidArchitectureError
@@ -117,6 +118,9 @@ def _sizes_of(archive: Archive, network: Architecture, study: Study | None) -> l
                 return []
 
             form = task.form(space=study.space)
+        else:
+            # The picture shows the layers of blocks that are written out.
+            network = outline(network).architecture
 
         sizes = layer_sizes(network, form)
     except (ArchiveError, InvalidArchitectureError):

@@ -11,7 +11,13 @@ from starlette.routing import Route
 from archive import drawing
 from archive.architecture.outline.changes import changes
 from archive.architecture.outline.outline import outline
-from archive.dashboard.endpoints.inputs import archive_of, choice, news_of, theme_of
+from archive.dashboard.endpoints.inputs import (
+    archive_of,
+    choice,
+    news_of,
+    sheet_of,
+    theme_of,
+)
 from archive.dashboard.wire import json_response
 from archive.errors import InvalidArchitectureError, UnknownNameError, UsageError
 from archive.plots.data.progress import Against
@@ -184,7 +190,8 @@ def _picture(request: Request) -> Response:
 
     beside = choice(request, "view", ("merged", "beside"), "merged") == "beside"
     draw = pair_diagram if beside else difference_diagram
-    drawn = drawing.svg(draw(_explain(request)), theme=theme_of(request))
+    compared = draw(_explain(request))
+    drawn = drawing.svg(compared, theme=theme_of(request), sheet=sheet_of(request))
     return Response(
         drawn, headers={"cache-control": "private, max-age=86400"}, media_type="image/svg+xml"
     )

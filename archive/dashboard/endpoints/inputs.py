@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from starlette.requests import Request
 
+from archive.drawing import Sheet
+from archive.drawing.svg import SHEET
 from archive.errors import UsageError
 
 if TYPE_CHECKING:
@@ -80,6 +82,17 @@ def choice(request: Request, name: str, choices: Collection[str], default: str) 
         raise UsageError(f"{name} must be one of {', '.join(choices)}, got {text!r}")
 
     return text
+
+
+def sheet_of(request: Request) -> Sheet:
+    """Return the space of the page that a picture should fill.
+
+    Raises:
+        UsageError: A side is no integer, or out of range.
+    """
+    width = integer(request, "width", int(SHEET.width), least=100, most=10_000)
+    height = integer(request, "height", int(SHEET.height), least=100, most=10_000)
+    return Sheet(width, height)
 
 
 def theme_of(request: Request) -> Theme:

@@ -15,7 +15,7 @@ from archive.architecture.choice_operations import decision_labels
 from archive.architecture.graph import Architecture
 from archive.architecture.outline.outline import outline
 from archive.architecture.outline.summary import rows as outline_rows
-from archive.dashboard.endpoints.inputs import archive_of, choice, integer, theme_of
+from archive.dashboard.endpoints.inputs import archive_of, choice, integer, sheet_of, theme_of
 from archive.dashboard.wire import json_response, select_attributes
 from archive.errors import InvalidArchitectureError
 from archive.queries.networks import (
@@ -168,7 +168,15 @@ def _picture(request: Request) -> Response:
     labels = decision_labels(network, named)
     fold = choice(request, "fold", ("yes", "no"), "yes") == "yes"
     layers = choice(request, "layers", ("yes", "no"), "no") == "yes"
-    drawn = diagram.svg(network, theme=theme_of(request), fold=fold, labels=labels, layers=layers)
+    drawn = diagram.svg(
+        network,
+        theme=theme_of(request),
+        fold=fold,
+        labels=labels,
+        layers=layers,
+        unfolded=request.query_params.getlist("open"),
+        sheet=sheet_of(request),
+    )
     return Response(
         drawn, headers={"cache-control": "private, max-age=86400"}, media_type="image/svg+xml"
     )
