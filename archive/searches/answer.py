@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from archive.store.snapshots import ProposalView, Snapshot
     from archive.trainer.tasks.tabular import TabularProtocol
 
-MOST_ESTIMATED = 5000
-"""Most proposals of a study whose noise is estimated: beyond, reading them takes seconds."""
+MOST_ESTIMATED = 50_000
+"""Most proposals of a study whose noise is estimated: beyond, reading them takes ten seconds."""
 
 
 @dataclass(frozen=True)

@@ -153,7 +153,8 @@ def test_the_home_page_begins_with_what_is_best_and_searches_everything(visit, a
     page = visit("/")
     page.get_by_text("archive search --agent nasbot").wait_for()
     evaluate(archive, [0.25, 0.5], name="first")
-    page.locator(".winner", has_text="0.5").get_by_role("link", name="first").wait_for()
+    winner = page.locator(".winner", has_text="0.5")
+    winner.get_by_role("link", name="first", exact=True).wait_for()
     page.get_by_text("1 study, 2 evaluations", exact=True).wait_for()
     assert not page.get_by_text("archive search --agent nasbot").is_visible()
     page.get_by_text("2 networks of nasbench201").wait_for()
@@ -168,6 +169,58 @@ def test_the_home_page_begins_with_what_is_best_and_searches_everything(visit, a
     page.get_by_label("Search the archive").wait_for()
     page.keyboard.type(key[:8])
     page.get_by_role("option", name=f"network {key[:10]}").wait_for()
+
+
+FIRST_TASKS = {
+    "which network is best, and how sure": (
+        [("link", "study")],
+        "Exact: another training of the network gives the same value.",
+    ),
+    "what the search changed last that helped": (
+        [("link", "study")],
+        "The last change that helped: change an operation, +0.25",
+    ),
+    "which of two networks is better, and why": (
+        [("link", "study"), ("link", "Compare")],
+        "Properties",
+    ),
+    "networks like this one": (
+        [("link", "study"), ("link", "Similar networks")],
+        "compared in full",
+    ),
+    "stop this study and train its best longer": (
+        [
+            ("link", "study"),
+            ("button", "Stop the study"),
+            ("button", "Stop, and train its best longer"),
+        ],
+        "study-longer",
+    ),
+}
+"""Clicks from the home page to the answer of a question, and the answer."""
+
+
+def test_first_tasks_take_at_most_three_clicks(visit, archive, server):
+    evaluate(archive, [0.5, 0.75, 0.25], protocol="digits/small")
+    parent, child = cells(2)
+    archive.architectures.record_morph(parent, child, ["swap_label"])
+    page = visit("/")
+    for question, (clicks, answer) in FIRST_TASKS.items():
+        assert len(clicks) <= 3
+        page.goto(server.address)
+        for role, name in clicks:
+            page.locator("main, dialog").get_by_role(role, name=name, exact=True).first.click()
+
+        page.get_by_text(answer).first.wait_for()
+        assert page.get_by_role("alert").filter(visible=True).count() == 0, question
+
+    page.get_by_role("heading", name="study-longer", exact=True).wait_for()
+    assert archive.studies.get("study").budget == 3
+    # The longest protocol leads no further, and the page says so.
+    evaluate(archive, [0.5], "long", protocol="digits/long")
+    page.goto(f"{server.address.rstrip('/')}/study?study=long")
+    page.get_by_role("button", name="Train it longer").click()
+    page.locator("dialog").get_by_text("Digits/long is the longest protocol").wait_for()
 
 
 SHIFTS = """() => {
@@ -445,7 +498,7 @@ def test_every_view_fits_a_narrow_screen_in_light_and_dark(visit, archive, serve
         f"/compare?network={parent.key}&network={child.key}": "is better on",
         f"/compare?{'&'.join(f'network={cell.key}' for cell in cells(3))}": "is best on",
         "/map?study=study": "networks of nasbench201",
-        "/ask?query=lineage&study=study": "step",
+        "/ask?query=lineage&study=study": "rows in",
         "/ask?cypher=MATCH w = (:Study)--(:Proposal) RETURN w": "rows in",
         "/workers": "nothing waits",
     }

@@ -52,6 +52,20 @@ def _find(request: Request) -> Response:
     return json_response({"networks": [*by_model, *by_key]})
 
 
+def _published(request: Request) -> Response:
+    """Return the best published network of a space; its `architecture` is null without results."""
+    # Imported here because the page starts without plots.
+    from archive.plots.data.network_map import published_results
+
+    task, results = published_results(archive_of(request), request.query_params.get("space", ""))
+    if not results:
+        return json_response({"architecture": None})
+
+    best = max(results, key=results.__getitem__)
+    about = {"architecture": best, "model": results[best].model, "value": results[best].accuracy}
+    return json_response({**about, "task": task, "networks": len(results)})
+
+
 def _network(request: Request) -> Response:
     archive = archive_of(request)
     key = archive.architectures.find(request.path_params["key"])
@@ -184,6 +198,7 @@ def _picture(request: Request) -> Response:
 
 ROUTES = [
     Route("/api/networks", _find),
+    Route("/api/published", _published),
     Route("/api/networks/{key}/nearest", _nearest),
     Route("/api/networks/{key}", _network),
     Route("/networks/{key}.svg", _picture),

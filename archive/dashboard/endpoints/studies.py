@@ -55,6 +55,8 @@ LARGEST_PAGE = 1000
 CURVES = 20
 MOST_CURVES = 500
 GENERATIONS = 40
+KEY_AT = FIELDS.index("architecture")
+FINISHED_AT = FIELDS.index("finished")
 
 
 def _studies(request: Request) -> Response:
@@ -262,16 +264,23 @@ def _proposal(request: Request) -> Response:
 
 
 def _lineage(request: Request) -> Response:
-    """Return the steps to a study's best network, or to another one, with values on the way."""
+    """Return the steps to a study's best network, or to another one, with values on the way.
+
+    Where the best network of a study has no ancestors on record, `bests` has the networks that were
+    the best one after another.
+    """
     archive = archive_of(request)
     name = named_study(request)
     key = request.query_params.get("network")
+    of_study = key is None
     if key is None:
         with news_of(request).study(name) as feed:
             best = feed.entry(ABOUT)["best"]
 
         if best is None:
-            return json_response({"key": None, "steps": [], "networks": [], "builds": {}})
+            return json_response(
+                {"key": None, "steps": [], "bests": [], "networks": [], "builds": {}}
+            )
 
         key = str(best["architecture"])
 
@@ -280,13 +289,45 @@ def _lineage(request: Request) -> Response:
     for step in steps:
         keys |= {step.parent, step.child}
 
+    bests: list[str] = []
+    if of_study and not steps:
+        with news_of(request).study(name) as feed:
+            bests = _successive_bests(feed)
+
+        keys |= set(bests)
+
     rows = archive.connection.read(
         lambda tx: tx.run(VALUES_OF_NETWORKS, keys=sorted(keys), study=name).data()
     )
     builds = {name: build.network for name, build in archive.builds.of(keys).items()}
     return json_response(
-        {"key": key, "steps": list(map(vars, steps)), "networks": rows, "builds": builds}
+        {
+            "key": key,
+            "steps": list(map(vars, steps)),
+            "bests": bests,
+            "networks": rows,
+            "builds": builds,
+        }
     )
+
+
+def _successive_bests(feed: StudyFeed) -> list[str]:
+    """Return the networks that were the best whole result so far, the latest ones last."""
+    better = sign(feed.study.direction)
+    results = []
+    for row in feed.rows.values():
+        if row[STATE] == "COMPLETE" and row[FEASIBLE_AT] and row[VALUE] is not None:
+            results.append((row[FINISHED_AT] or 0, row[NUMBER], better * row[VALUE], row[KEY_AT]))
+
+    bests: list[str] = []
+    highest = -math.inf
+    for _, _, score, key in sorted(results):
+        if score > highest:
+            highest = score
+            if key not in bests:
+                bests.append(key)
+
+    return bests[-GENERATIONS:]
 
 
 QUEUE_SHOWN = 200

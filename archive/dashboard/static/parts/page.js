@@ -133,6 +133,17 @@ export function number(value) {
   return size !== 0 && (size < 1e-3 || size >= 1e15) ? value.toExponential(2) : String(Number(value.toPrecision(4)));
 }
 
+/** A value with as many digits as its interval permits. @param {number} value @param {any} answer */
+export function rounded(value, answer) {
+  const width = answer.low == null ? 0 : answer.high - answer.low;
+  if (!(width > 0)) return number(value);
+  const places = Math.min(12, Math.max(0, 1 - Math.floor(Math.log10(width))));
+  return value.toFixed(places);
+}
+
+/** A count of a network, such as its parameters, with its unit. @param {number} value */
+export const quantity = (value) => (Math.abs(value) >= 1e4 ? short(value) : number(value));
+
 /** @param {any} value a value of a configuration */
 export const settingText = (value) => (typeof value === "number" ? number(value) : typeof value === "string" ? value : JSON.stringify(value));
 
@@ -140,7 +151,7 @@ export const settingText = (value) => (typeof value === "number" ? number(value)
 export const settings = (configuration) => Object.entries(configuration).map(([name, value]) => `${name}=${settingText(value)}`).join(" ");
 
 /** A number at a tick of an axis. @param {number} value */
-export const tick = (value) => (Math.abs(value) >= 1e4 && Math.abs(value) < 1e15 ? short(value) : number(value));
+export const tick = (value) => (Math.abs(value) < 1e15 ? quantity(value) : number(value));
 
 /** @param {number} value */
 function short(value) {

@@ -2,7 +2,7 @@
 /** The head of a study's page: its recommended network with picture, value, what it beats, and what to do with it. */
 
 import {
-  api, change, el, failed, fill, mayWrite, networkAnchor, networkLink, number, seconds, settingText, studyAnchor, studyLink, studyPath,
+  api, change, el, failed, fill, mayWrite, networkAnchor, networkLink, number, quantity, rounded, seconds, settingText, studyAnchor, studyLink, studyPath,
 } from "../parts/page.js";
 import { ask, sayReadOnly } from "../parts/asking.js";
 import { commandLine, copied, quote } from "../parts/copying.js";
@@ -86,14 +86,6 @@ function noResult(counts) {
   return ["No result. The search is continued by ", el("code", {}, `archive search --study ${quote(name)}`)];
 }
 
-/** A value with as many digits as its interval permits. @param {number} value @param {any} answer */
-function rounded(value, answer) {
-  const width = answer.low == null ? 0 : answer.high - answer.low;
-  if (!(width > 0)) return number(value);
-  const places = Math.min(12, Math.max(0, 1 - Math.floor(Math.log10(width))));
-  return value.toFixed(places);
-}
-
 /** @param {any} answer @param {any} about */
 function certainty(answer, about) {
   if (about.objectives.length > 1) return "One of the Pareto set below: no other result is better in every objective.";
@@ -133,7 +125,7 @@ function facts(answer) {
   return [el("dl.facts", {},
     fact("network", [networkAnchor(answer.architecture), " ", el("button.small", { type: "button", onclick: () => openNumber(answer.number) }, `#${answer.number}`)]),
     fact("layers", answer.layers), fact("depth", answer.depth),
-    Object.entries(QUANTITIES).map(([metric, title]) => fact(title, answer.metrics[metric] === undefined ? null : number(answer.metrics[metric]))),
+    Object.entries(QUANTITIES).map(([metric, title]) => fact(title, answer.metrics[metric] === undefined ? null : quantity(answer.metrics[metric]))),
     Object.entries(answer.metrics).filter(([metric]) => metric.startsWith("test_")).map(([metric, value]) => fact(metric, number(value))),
     fact("trained in", answer.seconds == null ? null : seconds(Number(answer.seconds.toPrecision(2)))))];
 }
@@ -144,9 +136,14 @@ function chips(configuration) {
   return entries.length ? el("dl.chips", {}, entries.map(([title, value]) => el("div", {}, el("dt", {}, title), el("dd", {}, settingText(value))))) : null;
 }
 
+/** Where the recommended network is compared with the second best; of a single one, the studies. @param {any} answer */
+function pairLink({ architecture, beaten }) {
+  const second = beaten.find((/** @type {any} */ each) => each.kind === "second");
+  return second ? `/compare?network=${architecture}&network=${second.architecture}` : `/compare?study=${encodeURIComponent(name)}`;
+}
+
 /** @param {any} answer */
 function actions(answer) {
-  const second = answer.beaten.find((/** @type {any} */ each) => each.kind === "second");
   const quoted = quote(name);
   const entry = (/** @type {string} */ title, /** @type {string} */ text) => el("button", { type: "button", onclick: () => copied(text) }, title, el("code", {}, text));
   const close = (/** @type {Event} */ event) => {
@@ -158,8 +155,14 @@ function actions(answer) {
     el("a", { href: `/api/networks/${answer.architecture}`, download: `${answer.architecture.slice(0, 10)}.json` }, "Network and results as JSON"),
     entry("Copy: trained network as a file", `archive weights export ${quote(`${name}#${String(answer.number).padStart(5, "0")}`)} --to best.pt2`),
     entry("Copy: all results as a table", `archive study export ${quoted} -o results.csv`)));
+  const compare = async (/** @type {Event} */ event) => {
+    if (answer.beaten.length) return;
+    // The server has not told yet what it beats.
+    event.preventDefault();
+    location.href = pairLink(await api(studyPath(name, "answer", { estimated: "no" })));
+  };
   return [menu,
-    second ? el("a.button", { href: `/compare?network=${answer.architecture}&network=${second.architecture}`, title: "Compare with the second best" }, "Compare") : null,
+    el("a.button", { href: pairLink(answer), title: "Compare with the second best", onclick: compare }, "Compare"),
     comparing("network", answer.architecture, { long: true }),
     el("a.button", { href: `${networkLink(answer.architecture)}#nearest` }, "Similar networks"),
     el("button", { type: "button", title: answer.longer?.epochs ? `${answer.longer.epochs} epochs: ${answer.longer.protocol}` : null, onclick: () => trainLonger(answer) }, "Train it longer"),

@@ -22,12 +22,15 @@ export const refreshLineage = whenSeen(lineagePart, load, 10_000);
 
 /** Child of the step that is shown; the user's choice stays. @type {string | null} */
 let chosen = null;
+/** Whether the steps lead from parents to children; else from best to best. */
+let derived = true;
 
 async function load() {
   try {
     const found = await api(studyPath(name, "lineage"));
     const values = new Map(found.networks.map((/** @type {any} */ each) => [each.key, each]));
-    const path = longest(found.key, found.steps);
+    derived = found.steps.length > 0;
+    const path = derived ? longest(found.key, found.steps) : found.bests.map((/** @type {string} */ key) => ({ key, operations: [] }));
     card.hidden = path.length < 2;
     if (card.hidden) return;
     const gains = path.map((step, at) => gainOf(values, step, path[at - 1]));
@@ -71,10 +74,12 @@ const gainText = (gain) => (gain === null ? null : el(gain > 0 ? "b.gain" : gain
 
 /** @param {Step} before @param {Step} step @param {number | null} gain @param {boolean} last whether it is the last one that helped */
 function showStep(before, step, gain, last) {
-  fill(said, last ? "The last change that helped: " : "This change: ", step.operations.length ? operationWords(step.operations) : "not on record", gain === null ? "" : ", ", gainText(gain));
+  const change = step.operations.length ? operationWords(step.operations) : ["not on record"];
+  const words = derived ? [last ? "The last change that helped: " : "This change: ", ...change] : [last ? "The last better network, beside the best before it" : "A better network, beside the best before it"];
+  fill(said, ...words, gain === null ? "" : ", ", gainText(gain));
   const query = new URLSearchParams([["network", before.key], ["network", step.key]]);
   viewer.showPath(`/differences.svg?${query}&view=beside&theme=page`);
-  fill(compare, el("a", { href: `/compare?${query}` }, "Compare parent and child"), ", or open ", el("a", { href: networkLink(step.key) }, "the child"));
+  fill(compare, el("a", { href: `/compare?${query}` }, derived ? "Compare parent and child" : "Compare the two"), ", or open ", el("a", { href: networkLink(step.key) }, derived ? "the child" : "the better one"));
 }
 
 /** @param {Step} step @param {Map<string, any>} values @param {Step | null} before @param {Record<string, string>} builds @param {number | null} gain @param {boolean} shown @param {() => void} choose */
@@ -83,6 +88,6 @@ function item(step, values, before, builds, gain, shown, choose) {
   return el(shown ? "li.shown" : "li", {}, networkAnchor(step.key), own ? [" ", el("button.small", { type: "button", onclick: () => openNumber(own.number) }, `#${own.number}`)] : null,
     own?.value != null ? [" ", el("b", {}, number(own.value))] : null, gain === null ? null : [" ", gainText(gain)],
     builds[step.key] ? [before && builds[step.key] === builds[before.key] ? " builds the same network " : " builds ", networkAnchor(builds[step.key])] : null,
-    before && el("div.quiet", {}, step.operations.length ? operationWords(step.operations) : "a change that is not on record", " ",
+    before && el("div.quiet", {}, derived ? (step.operations.length ? operationWords(step.operations) : "a change that is not on record") : "another network", " ",
       el("button.small", { type: "button", "aria-pressed": String(shown), onclick: choose }, "show")));
 }

@@ -19,28 +19,35 @@ const form = el("div");
 /** @type {AbortController | null} */
 let running = null;
 
+const answerCard = section("Answer", answer);
+answerCard.hidden = true;
+const list = el("ul.questions");
+const all = el("details", { open: true }, el("summary", {}, "All questions"), list);
+
 /** @param {any[]} queries */
 function build(queries) {
   const chosen = queries.find((each) => each.name === address.get("query"));
-  const select = /** @type {HTMLSelectElement} */ (el("select", { "aria-label": "Saved query", onchange: () => {
+  const buttons = queries.map((each) => el("button.question", { type: "button", "aria-pressed": String(each === chosen), onclick: (/** @type {Event} */ event) => {
     for (const name of [...address.keys()]) address.delete(name);
-    carry({ query: select.value });
-    showForm(queries.find((each) => each.name === select.value));
-  } }, el("option", { value: "" }, "choose …"), queries.map((each) => el("option", { value: each.name, selected: each === chosen }, each.name))));
+    carry({ query: each.name });
+    for (const button of buttons) button.setAttribute("aria-pressed", String(button === event.currentTarget));
+    showForm(each);
+  } }, el("b", {}, each.name), el("span.quiet", {}, firstSentence(each.summary))));
+  fill(list, buttons.map((button) => el("li", {}, button)));
   fill(view,
-    el("div.cards", {},
-      section("Saved queries", el("div.tools", {}, select), form),
-      section("Cypher", cypher, el("div.tools", {}, el("button.primary", { type: "button", onclick: runCypher }, "Run"), parameters,
-        el("span.quiet", {}, "Ctrl+Enter runs it; only reading queries are accepted")))),
-    section("Answer", answer));
+    section("Questions", all, form),
+    answerCard,
+    section("A question of your own, in Cypher", cypher, el("div.tools", {}, el("button.primary", { type: "button", onclick: runCypher }, "Run"), parameters,
+      el("span.quiet", {}, "Ctrl+Enter runs it; only reading queries are accepted"))));
   if (chosen) showForm(chosen);
   else if (address.get("cypher")) runCypher();
-  else fill(answer, el("p.quiet", {}, "Nothing was asked yet."));
 }
+
+/** @param {string} text */
+const firstSentence = (text) => text.match(/^.*?[.](?= |$)/s)?.[0] ?? text;
 
 /** @param {any} query */
 function showForm(query) {
-  if (!query) return fill(form);
   /** @type {Map<string, HTMLInputElement>} */
   const inputs = new Map();
   const fields = query.parameters.map((/** @type {any} */ each) => {
@@ -58,8 +65,12 @@ function showForm(query) {
     }
     ask({ name: query.name, parameters: values });
   };
-  fill(form, el("p", {}, query.summary), el("form", { onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); run(); } }, el("div.fields", {}, fields), el("button.primary", {}, "Run")),
-    el("details", {}, el("summary", {}, "Cypher"), el("pre", {}, query.cypher)));
+  answerCard.hidden = true;
+  all.removeAttribute("open");
+  const first = firstSentence(query.summary);
+  const rest = query.summary.slice(first.length).trim();
+  fill(form, el("h3", {}, query.name), el("p", {}, first), el("form", { onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); run(); } }, el("div.fields", {}, fields), el("button.primary", {}, "Run")),
+    el("details", {}, el("summary", {}, "Details and Cypher"), rest && el("p", {}, rest), el("pre", {}, query.cypher)));
   if (query.parameters.every((/** @type {any} */ each) => !each.needed || inputs.get(each.name)?.value)) run();
 }
 
@@ -82,6 +93,7 @@ function runCypher() {
 /** @param {any} question @param {number} [skip] */
 async function ask(question, skip = 0) {
   running?.abort();
+  answerCard.hidden = false;
   running = new AbortController();
   fill(answer, el("p.quiet", {}, "Asking …"));
   const begin = performance.now();

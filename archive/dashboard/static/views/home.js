@@ -1,9 +1,12 @@
 // @ts-check
 /** The home page: what runs, the best of each task, the map of everything evaluated, all studies. */
 
-import { api, badge, drawing, el, fill, isLimited, number, seconds, section, studyAnchor, studyLink, studyPath, view } from "../parts/page.js";
+import {
+  api, badge, drawing, el, fill, isLimited, networkLink, number, rounded, seconds, section, studyAnchor, studyLink, studyPath, view,
+} from "../parts/page.js";
 import { commandLine } from "../parts/copying.js";
 import { comparing } from "../parts/basket.js";
+import { offer } from "../parts/focus.js";
 import { follow } from "../parts/live.js";
 import { MOST, Places } from "../parts/places.js";
 import { Table } from "../parts/table.js";
@@ -77,8 +80,10 @@ function timeLeft(row) {
 
 const winners = el("div.winners");
 const best = section("Best of each task", winners);
-/** Card of each task that is shown. @type {Map<string, { card: HTMLElement, text: HTMLElement, refresh: () => void, study: string }>} */
+/** Card of each task that is shown. @type {Map<string, { card: HTMLElement, text: HTMLElement, sure: HTMLElement, refresh: () => void, row: any }>} */
 const cards = new Map();
+/** Card of the best published network. @type {HTMLElement | null} */
+let published = null;
 
 /** @param {any[]} rows */
 function showBest(rows) {
@@ -91,35 +96,69 @@ function showBest(rows) {
     if (!before || (row.direction === "minimise" ? row.best < before.best : row.best > before.best)) tasks.set(key, row);
   }
   const shown = [...tasks].slice(0, TASKS);
-  best.hidden = !shown.length;
-  fill(winners, shown.map(([key, row]) => {
+  best.hidden = !shown.length && !published;
+  const elements = shown.map(([key, row]) => {
     const made = cards.get(key) ?? card(key);
-    if (made.study !== row.name) {
-      made.study = row.name;
+    if (made.row?.name !== row.name || made.row?.best !== row.best) {
+      made.row = row;
       made.refresh();
     }
-    fill(made.text, el("b", {}, number(row.best)), el("span", {}, row.objective), el("span.quiet", {}, `${row.task}, ${row.protocol}`), studyAnchor(row.name));
+    offer(made.text, [row.name, row.best], () => [el("b", {}, number(row.best)), el("span", {}, row.objective, el("span.quiet", {}, row.direction === "minimise" ? ", smaller is better" : "")),
+      el("span.quiet", {}, `${row.task}, ${row.protocol}`), studyAnchor(row.name)]);
     return made.card;
-  }));
+  });
+  const all = published ? [...elements, published] : elements;
+  if (all.some((element, place) => winners.children[place] !== element) || winners.children.length !== all.length) fill(winners, all);
 }
 
 /** @param {string} key */
 function card(key) {
-  const place = el("div.picture");
+  const place = el("a.picture");
   const text = el("div.won");
+  const sure = el("span.quiet.sure");
   const chosen = el("div.choosing");
-  const element = el("div.winner", {}, place, text, chosen);
-  const made = { card: element, text, refresh: () => {}, study: "" };
+  const element = el("div.winner", {}, place, text, sure, chosen);
+  const made = { card: element, text, sure, refresh: () => {}, row: /** @type {any} */ (null) };
   let drawn = "";
   made.refresh = whenSeen(element, async () => {
-    const answer = await api(studyPath(made.study, "answer", { estimated: "no" })).catch(() => null);
-    if (!answer?.architecture || answer.architecture === drawn) return;
-    drawn = answer.architecture;
-    chosen.replaceChildren(comparing("network", drawn, { long: true }));
-    place.replaceChildren(...drawing(`/networks/${encodeURIComponent(drawn)}.svg?`, `The best network of ${made.study}`).childNodes);
+    const { name } = made.row;
+    const quick = await api(studyPath(name, "answer", { estimated: "no" })).catch(() => null);
+    if (!quick?.architecture) return;
+    if (quick.architecture !== drawn) {
+      showPicture(place, quick.architecture, studyLink(name), `The best network of ${name}`);
+      chosen.replaceChildren(comparing("network", quick.architecture, { long: true }));
+    }
+    drawn = quick.architecture;
+    const answer = await api(studyPath(name, "answer")).catch(() => null);
+    if (answer?.architecture && name === made.row.name) fill(sure, certainty(answer));
   });
   cards.set(key, made);
   return made;
+}
+
+/** @param {any} answer @returns {string} */
+function certainty(answer) {
+  if (!answer.noisy) return "exact";
+  if (answer.low === null) return answer.evaluations === 1 ? "measured once" : `measured ${answer.evaluations} times`;
+  return `expected ${rounded(answer.value, answer)}, 95 %: ${rounded(answer.low, answer)} to ${rounded(answer.high, answer)}`;
+}
+
+/** @param {HTMLElement} place @param {string} network @param {string} link @param {string} text */
+function showPicture(place, network, link, text) {
+  place.setAttribute("href", link);
+  place.replaceChildren(...drawing(`/networks/${encodeURIComponent(network)}.svg?`, text).childNodes);
+}
+
+/** Show the best published network of the largest space. @param {string} space */
+async function lookForPublished(space) {
+  const found = await api(`/api/published?space=${encodeURIComponent(space)}`).catch(() => null);
+  if (!found?.architecture) return;
+  const place = el("a.picture");
+  const link = networkLink(found.architecture);
+  showPicture(place, found.architecture, link, `The best published network on ${found.task}`);
+  published = el("div.winner", {}, place, el("div.won", {}, el("b", {}, number(found.value)), el("span", {}, "top-1 (%)"), el("span.quiet", {}, `${found.task}, published`), el("a", { href: link }, found.model || found.architecture.slice(0, 10))),
+    el("span.quiet.sure", {}, `best of ${found.networks} networks, each with its own recipe`));
+  showBest([...studies.values()].sort(byAge));
 }
 
 // The map of everything evaluated.
@@ -144,6 +183,7 @@ async function lookForNetworks() {
   const choices = await api("/api/map/choices").catch(() => null);
   if (!choices) return;
   spaces = choices.spaces;
+  if (spaces.length && !published) lookForPublished(spaces[0].space);
   map.hidden = !spaces.length;
   begin.hidden = studies.size > 0 || spaces.length > 0;
   loadMap();

@@ -2,7 +2,7 @@
 /** One study, live: how far it is, what runs, its results and what led to them, and the table of its proposals. */
 
 import {
-  address, api, badge, carry, change, choice, el, failed, fill, isCancelled, isLimited, isRefusal, mayWrite, moment, networkAnchor, number, one,
+  address, api, badge, carry, change, choice, el, failed, fill, isCancelled, isLimited, isRefusal, mayWrite, moment, networkAnchor, number, one, quantity,
   seconds, section, settings, studyPath, toast, view,
 } from "../parts/page.js";
 import { comparing } from "../parts/basket.js";
@@ -41,7 +41,7 @@ const table = new Table([
   { name: "mean", title: "predicted", numeric: true, wide: true, optional: true, cell: (row) => (row.mean === null ? "–" : `${number(signed(row.mean))} ± ${number(row.std)}`) },
   { name: "epochs", numeric: true, wide: true, optional: true, cell: (row) => number(row.epochs) },
   { name: "seconds", title: "time", numeric: true, wide: true, optional: true, cell: (row) => seconds(row.seconds) },
-  { name: "params", title: "parameters", numeric: true, wide: true, optional: true, cell: (row) => number(row.params) },
+  { name: "params", title: "parameters", numeric: true, wide: true, optional: true, cell: (row) => (row.params === null ? "–" : quantity(row.params)) },
   { name: "agent", wide: true },
   { name: "finished", title: "ended", tight: true, wide: true, cell: (row) => moment(row.finished) },
 ], {

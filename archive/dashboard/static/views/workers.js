@@ -79,6 +79,9 @@ async function load() {
     const found = await api("/api/queue");
     waitingTable.show(found.waiting);
     failedTable.show(found.failed);
+    waitingCard.hidden = !found.waiting.length && !found.unreachable.length;
+    failedCard.hidden = !found.failed.length;
+    fill(calm, waitingCard.hidden ? "The queue is empty: nothing waits for a trainer." : null);
     const cut = [found.waiting, found.failed].some((rows) => rows.length === found.shown);
     fill(blocked, found.unreachable.map((/** @type {any} */ one) => el("div", {}, `${one.proposals} waiting in ${one.study}, first ${one.first}: ${one.why}`)));
     fill(note, cut ? `the first ${found.shown} of each` : "");
@@ -87,7 +90,11 @@ async function load() {
   }
 }
 
-fill(view, section("Workers", workerTable.element), timelineCard, section("Queue, in its order", blocked, waitingTable.element), section("Failed and cancelled, latest first", failedTable.element, note));
+const calm = el("p.quiet");
+const waitingCard = section("Queue, in its order", blocked, waitingTable.element);
+const failedCard = section("Failed and cancelled, latest first", failedTable.element, note);
+for (const card of [waitingCard, failedCard, timelineCard]) card.hidden = true;
+fill(view, section("Workers", workerTable.element, calm), waitingCard, timelineCard, failedCard);
 follow({ workers: "" }, (news) => {
   if (!news.workers) return;
   if (news.workers.whole) workers.clear();
@@ -96,6 +103,7 @@ follow({ workers: "" }, (news) => {
     else workers.delete(id);
   }
   workerTable.show([...workers.values()]);
+  timelineCard.hidden = !workers.size;
 });
 load();
 setInterval(() => {
