@@ -59,7 +59,7 @@ function table(networks, measures, device, choose) {
     { name: "picture", title: "", unsorted: true, cell: (row) => el("a", { href: `/network?key=${row.key}`, tabindex: -1, "aria-label": nameOf(row) }, small(row)) },
     { name: "name", title: "network", cell: (row) => [networkAnchor(row.key, row.model), row.space ? el("div.quiet", {}, row.space) : "",
       networks.length > 2 ? el("label.choice", {}, el("input", { type: "checkbox", value: row.key, onchange: (/** @type {Event} */ event) => choose(row.key, /** @type {HTMLInputElement} */ (event.target).checked) }), " side by side") : "",
-      el("button.small", { type: "button", onclick: () => leave(networks, row.key), "aria-label": `Take ${nameOf(row)} out of this table` }, "take out")].flat() },
+      el("button.small", { type: "button", onclick: () => leave(networks, row.key), "aria-label": `take out ${nameOf(row)}` }, "take out")].flat() },
     ...shown.map((measure, at) => ({ name: `measure ${at}`, title: measureText(measure), numeric: true,
       cell: (/** @type {any} */ row) => value(measure, networks.indexOf(row)), key: (/** @type {any} */ row) => measure.values[networks.indexOf(row)]?.mean })),
     { name: "layers", numeric: true },

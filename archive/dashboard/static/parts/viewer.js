@@ -40,7 +40,7 @@ export class NetworkViewer {
     this.fold = /** @type {HTMLInputElement} */ (el("input", { type: "checkbox", checked: true, onchange: () => { this.folded = this.fold.checked; this.open.clear(); this.#load(); } }));
     this.folding = el("label.choice", { hidden: true }, this.fold, " fold repeats");
     this.tools = el("div.viewing", {}, this.folding, button("−", "Smaller", () => this.#zoom(1 / STEP)), button("+", "Larger", () => this.#zoom(STEP)),
-      button("Fit", "Show all", () => this.#fit(true)));
+      button("Fit", "Fit: show all", () => this.#fit(true)));
     this.element = el("div.viewer", {}, this.place, this.tools, this.tip);
     new ResizeObserver(() => {
       if (this.waits) this.#load();
