@@ -105,8 +105,32 @@ MATCH (e:Evaluation)
 WHERE e.source IS NOT NULL AND e.metric_top1 IS NOT NULL
 MATCH (e)-[:OF]->(a:Architecture)
 MATCH (e)-[:ON]->(t:Task)
-WHERE a.space = $space
-RETURN t.name AS task, collect([a.key, e.metric_top1, e.model]) AS results
+WHERE $space IS NULL OR a.space = $space
+RETURN t.name AS task, collect([a.key, e.metric_top1, e.model, e.family]) AS results
+"""
+
+KEYS_BY_TASK = """
+MATCH (t:Task)<-[:ON]-(:Evaluation)-[:OF]->(a:Architecture)
+WHERE $space IS NULL OR a.space = $space
+RETURN t.name AS name, collect(DISTINCT a.key) AS keys
+"""
+
+KEYS_BY_AGENT = """
+MATCH (p:Proposal)-[:OF]->(a:Architecture)
+WHERE p.agent IS NOT NULL AND ($space IS NULL OR a.space = $space)
+RETURN p.agent AS name, collect(DISTINCT a.key) AS keys
+"""
+
+KEYS_BY_STUDY = """
+MATCH (p:Proposal)-[:OF]->(a:Architecture)
+WHERE p.state IN ['COMPLETE', 'PRUNED'] AND ($space IS NULL OR a.space = $space)
+RETURN p.study AS name, collect(DISTINCT a.key) AS keys
+"""
+
+KEYS_BY_SPACE = """
+MATCH (a:Architecture)
+WHERE $space IS NULL OR a.space = $space
+RETURN a.space AS name, collect(a.key) AS keys
 """
 
 SPACES = "MATCH (a:Architecture) RETURN DISTINCT a.space AS space ORDER BY space"

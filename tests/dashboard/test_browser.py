@@ -120,7 +120,33 @@ def test_a_map_without_a_search_asks_for_one(visit, archive):
     assert not page.get_by_text("not evaluated there").count()
     page.get_by_label("study").last.check()
     page.get_by_text("A line leads from best to best of a search.").wait_for()
-    page.get_by_text("not evaluated there").wait_for()
+    page.get_by_text("3 of 3, best accuracy 0.75 by #2").wait_for()
+    # An entry of the legend chooses its networks, without a pointer.
+    page.get_by_role("button", name="study (3)").press("Enter")
+    page.get_by_role("heading", name="3 chosen networks").wait_for()
+    page.get_by_role("button", name="Add to comparison", exact=True).click()
+    page.get_by_text("Comparison: 3").wait_for()
+    page.get_by_label("Results so far").press("Home")
+    page.get_by_text("0 of 3, no value yet").wait_for()
+    page.emulate_media(reduced_motion="reduce")
+    page.reload()
+    step = page.get_by_role("button", name="Next gain")
+    step.click()
+    page.get_by_text("1 of 3, best accuracy 0.25 by #0").wait_for()
+    step.click()
+    page.get_by_text("2 of 3, best accuracy 0.5 by #1").wait_for()
+    # A line around all points encloses all.
+    page.get_by_label("choose", exact=True).check()
+    box = page.locator("canvas").bounding_box()
+    corners = [(0.01, 0.01), (0.99, 0.01), (0.99, 0.99), (0.01, 0.99), (0.01, 0.02)]
+    x, y = corners[0]
+    page.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"])
+    page.mouse.down()
+    for x, y in corners[1:]:
+        page.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"])
+
+    page.mouse.up()
+    page.get_by_role("heading", name="3 chosen networks").wait_for()
 
 
 def test_all_columns_of_the_evaluations_of_a_network_are_in_sight(visit, archive):

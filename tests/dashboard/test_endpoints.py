@@ -590,6 +590,21 @@ def test_the_map_places_every_network_and_marks_those_of_a_study(archive, client
     values = found["value"]
     assert head["objective"] == "imagenet-1k"
     assert sorted(values[~np.isnan(values)]) == [60.0, 80.0]
+    # A colour is the kind that most of the networks are of; the search keeps its order.
+    head, found = columns(client.get("/api/map?space=nasbench201&colour=task"))
+    assert head["kinds"] == [
+        {"name": "digits", "count": 3},
+        {"name": "imagenet-1k", "count": 0},
+    ]
+    assert sorted(found["kind"]) == [0] * 7 + [1] * 3
+    head, found = columns(client.get("/api/map?study=study&colour=agent"))
+    assert head["kinds"] == [{"name": "random", "count": 3}]
+    assert head["paths"][0]["values"] == [0.25, 0.75, 0.5]
+    keys = [cell.key for cell in cells(3)]
+    asked = client.post("/api/map/selection?space=nasbench201", json={"keys": keys})
+    assert {"inside", "outside", "name"} >= set().union(*asked.json()["shared"])
+    assert client.post("/api/map/selection?space=x", json={"keys": keys}).status_code == 400
+    assert client.post("/api/map/selection?space=x", json={"keys": 1}).status_code == 400
 
 
 def test_a_map_by_a_slow_kernel_tells_its_progress_and_ends_by_itself(archive, served, monkeypatch):

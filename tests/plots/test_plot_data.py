@@ -285,7 +285,7 @@ def test_profiles_count_operations_and_joined_pairs():
     }  # fmt: skip
     whole = '[[["ip",null,1,{}],["relu",null,1,{}]],[0,1,1],[[0,1,0],[1,2,0]]]'
     assert network_map.profile(whole) == {"ip@": 1, "relu@": 2, "ip>relu": 1, "relu>relu": 1}
-    dense = network_map.profile_matrix([whole, plain, whole]).toarray()
+    dense = network_map.profiles_of([whole, plain, whole])[0].toarray()
     assert dense[0].tolist() == dense[2].tolist()
     assert dense[0][:2].tolist() == [1.0, math.sqrt(2.0)]
 

@@ -23,19 +23,30 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from archive import kernels
-from archive.dashboard.endpoints.inputs import archive_of, choice, options_of
+from archive.dashboard.endpoints.inputs import archive_of, body, choice, options_of
 from archive.dashboard.wire import binary_response, json_response, table
 from archive.errors import ArchiveError, UsageError
 from archive.plots.data.network_map import (
+    ALL_SPACES,
     PROFILE,
     NetworkMap,
+    SearchPath,
     network_map,
     published_results,
     with_paths,
 )
-from archive.queries.networks import SIZE_OF_SPACE, SIZES_OF_SPACES
+from archive.plots.data.regions import name_regions, shared_traits
+from archive.queries.networks import (
+    KEYS_BY_AGENT,
+    KEYS_BY_SPACE,
+    KEYS_BY_STUDY,
+    KEYS_BY_TASK,
+    SIZE_OF_SPACE,
+    SIZES_OF_SPACES,
+)
 from archive.queries.studies import SPACES_OF_STUDIES
 from archive.store.studies import studies
+from archive.store.studies.creation import kind_of
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -43,6 +54,24 @@ if TYPE_CHECKING:
 
 KEPT = 4
 """Number of maps that are kept."""
+
+KINDS = {
+    "task": KEYS_BY_TASK,
+    "agent": KEYS_BY_AGENT,
+    "study": KEYS_BY_STUDY,
+    "space": KEYS_BY_SPACE,
+}
+"""Queries of the kinds of networks that have a colour each."""
+
+COLOURS = ("value", "study", "family", *(name for name in KINDS if name != "study"))
+
+MOST_KINDS = 6
+"""Kinds with a colour of their own; the others share one."""
+
+OTHERS = "others"
+
+MOST_SELECTED = 5000
+"""Networks whose common properties are asked for at a time."""
 
 PATIENCE_SECONDS = 2.0
 """Time that an answer waits for the places before it is the progress."""
@@ -76,6 +105,9 @@ def _choices(request: Request) -> Response:
     spaces, studies = archive_of(request).connection.read(
         lambda tx: (tx.run(SIZES_OF_SPACES).data(), tx.run(SPACES_OF_STUDIES).data()),
     )
+    if len(spaces) > 1:
+        spaces.append({"space": ALL_SPACES, "networks": sum(row["networks"] for row in spaces)})
+
     return json_response(
         {"spaces": spaces, "studies": studies, "distances": [PROFILE, *kernels.names()]}
     )
@@ -84,8 +116,10 @@ def _choices(request: Request) -> Response:
 def _map(request: Request) -> Response:
     """Return the places of the networks of a space, with the best value of each in some studies.
 
-    `study` is the number of the first study that has evaluated a network, from 1; 0 for none. A key
-    is four numbers of 32 bits. Without a study, the values are published accuracies, if any.
+    `study` is the number of the first study that has evaluated a network, from 1; 0 for none. `kind`
+    is the number of its colour in `kinds`, from 1, where `colour` is no value. A key is four numbers
+    of 32 bits. Without a study, the values are published accuracies, if any. `region` is the number
+    of the named group of a network, from 1.
     """
     archive = archive_of(request)
     names = request.query_params.getlist("study")
@@ -103,6 +137,7 @@ def _map(request: Request) -> Response:
     made.shown = True
     # Results are read at each call; the places depend on the networks only.
     drawn = with_paths(archive, places, names)
+    colour = choice(request, "colour", COLOURS, "value")
     count = len(drawn.architecture)
     owner = np.zeros(count)
     values = np.full(count, np.nan)
@@ -112,14 +147,24 @@ def _map(request: Request) -> Response:
         owner[path.at] = number
         better.at(values, path.at, path.value)
 
-    objective = drawn.objective
-    if not names:
-        objective, published = published_results(archive, drawn.space)
-        for row, architecture in enumerate(drawn.architecture):
-            if architecture in published:
+    objective, published = published_results(archive, drawn.space)
+    families = [""] * count
+    for row, architecture in enumerate(drawn.architecture):
+        if architecture in published:
+            models[row] = published[architecture].model
+            families[row] = published[architecture].family
+            if not names:
                 values[row] = published[architecture].accuracy
-                models[row] = published[architecture].model
 
+    if names:
+        objective = drawn.objective
+
+    regions = name_regions(drawn.places, drawn.clusters, drawn.traits, families)
+    region = np.zeros(count)
+    for number, group in enumerate(regions, 1):
+        region[drawn.clusters == group.cluster] = number
+
+    kinds, kind = _kinds(archive, drawn, colour, families)
     keys = np.array([_words(key) for key in drawn.architecture], np.uint32).reshape(count, 4)
     head = {
         "space": drawn.space,
@@ -128,15 +173,91 @@ def _map(request: Request) -> Response:
         "objective": objective,
         "direction": drawn.direction,
         "models": models if any(models) else [],
-        "paths": [
-            {"study": path.study, "incumbents": path.incumbents.tolist()} for path in drawn.paths
-        ],
+        "paths": list(map(_path_of, drawn.paths)),
+        "regions": list(map(vars, regions)),
+        "kinds": kinds,
+        "families": any(families),
     }
     columns: dict[str, Any] = {"x": ("f4", drawn.places[:, 0]), "y": ("f4", drawn.places[:, 1])}
     columns |= {"study": ("u1", owner), "value": ("f8", values)}
+    columns |= {"region": ("u1", region), "kind": ("u1", kind)}
     return binary_response(
         table(head, {**columns, **{f"key{index}": ("u4", keys[:, index]) for index in range(4)}})
     )
+
+
+def _path_of(path: SearchPath) -> dict[str, Any]:
+    """Return a search as its results in order, of which the incumbents are a line."""
+    values = [value if np.isfinite(value) else None for value in path.value.tolist()]
+    return {
+        "study": path.study,
+        "incumbents": path.incumbents.tolist(),
+        "at": path.at.tolist(),
+        "values": values,
+        "numbers": path.number.tolist(),
+    }
+
+
+def _kinds(
+    archive: Archive, drawn: NetworkMap, colour: str, families: list[str]
+) -> tuple[list[dict[str, Any]], Any]:
+    """Return the kinds with a colour, and the number of each network's kind, from 1; 0 for none.
+
+    A network of several kinds has the largest one.
+    """
+    kind = np.zeros(len(drawn.architecture), np.uint8)
+    members: dict[str, list[int]] = {}
+    if colour == "family":
+        for row, family in enumerate(families):
+            if family:
+                members.setdefault(family, []).append(row)
+
+    elif colour in KINDS:
+        row_of = {key: row for row, key in enumerate(drawn.architecture)}
+        space = None if drawn.space == ALL_SPACES else drawn.space
+        groups = archive.connection.read(lambda tx: tx.run(KINDS[colour], space=space).data())
+        for group in groups:
+            name = kind_of(group["name"]) if colour == "agent" else group["name"]
+            present = [row_of[key] for key in group["keys"] if key in row_of]
+            members.setdefault(name, []).extend(present)
+
+    ranked = sorted(members.items(), key=lambda item: (-len(item[1]), item[0]))
+    for number, (_, rows_of_kind) in reversed(list(enumerate(ranked, 1))):
+        kind[rows_of_kind] = min(number, MOST_KINDS + 1)
+
+    names = [name for name, _ in ranked[:MOST_KINDS]]
+    if len(ranked) > MOST_KINDS:
+        names.append(OTHERS)
+
+    counts = np.bincount(kind, minlength=len(names) + 1)
+    kinds = []
+    for number, name in enumerate(names, 1):
+        kinds.append({"name": name, "count": int(counts[number])})
+
+    return kinds, kind
+
+
+async def _selection(request: Request) -> Response:
+    """Return what chosen networks of a map share, and the other networks do not."""
+    document = await body(request)
+    keys = document.get("keys")
+    if not isinstance(keys, list) or len(keys) > MOST_SELECTED:
+        raise UsageError(f"the request needs `keys`, a list of at most {MOST_SELECTED} keys")
+
+    distance = choice(request, "distance", (PROFILE, *kernels.names()), PROFILE)
+    space = request.query_params.get("space")
+    key = (archive_of(request).connection.address, space, distance)
+    with _making:
+        made = _made.get(key)
+
+    drawn = None if made is None else made.job.outcome(0)
+    if drawn is None:
+        raise UsageError("the map of these networks is not drawn any more: load it again")
+
+    row_of = {architecture: row for row, architecture in enumerate(drawn.architecture)}
+    rows = np.array([row_of[name] for name in keys if name in row_of], np.int64)
+    shared = [trait._asdict() for trait in shared_traits(drawn.traits, rows)]
+    return json_response({"shared": shared})
 
 
 def _current(archive: Archive, space: str | None, distance: str, limit: float) -> _Made:
@@ -145,9 +266,7 @@ def _current(archive: Archive, space: str | None, distance: str, limit: float) -
     A map that was shown is made again once the space has other networks. One that is being made is
     finished first: the space may grow faster than a map is made.
     """
-    count = archive.connection.read(
-        lambda tx: tx.run(SIZE_OF_SPACE, space=space).single(strict=True)["networks"]
-    )
+    count = _size(archive, space)
     key = (archive.connection.address, space, distance)
     with _making:
         made = _made.get(key)
@@ -162,6 +281,18 @@ def _current(archive: Archive, space: str | None, distance: str, limit: float) -
         return _made[key]
 
 
+def _size(archive: Archive, space: str | None) -> int:
+    """Return the number of networks of a space."""
+    if space == ALL_SPACES:
+        sizes = archive.connection.read(lambda tx: tx.run(SIZES_OF_SPACES).data())
+        return sum(row["networks"] for row in sizes)
+
+    count = archive.connection.read(
+        lambda tx: tx.run(SIZE_OF_SPACE, space=space).single(strict=True)["networks"]
+    )
+    return int(count)
+
+
 def _place_networks(
     archive: Archive, space: str | None, distance: str, report: Report
 ) -> NetworkMap:
@@ -173,7 +304,11 @@ def _words(key: str) -> list[int]:
     return [int(key[index : index + 8], 16) for index in range(0, 32, 8)]
 
 
-ROUTES = [Route("/api/map/choices", _choices), Route("/api/map", _map)]
+ROUTES = [
+    Route("/api/map/choices", _choices),
+    Route("/api/map/selection", _selection, methods=["POST"]),
+    Route("/api/map", _map),
+]
 
 
 log = logging.getLogger("archive.dashboard")

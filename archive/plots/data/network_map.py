@@ -1,24 +1,9 @@
 """Map of networks: similar networks are close, and each search is a path over the map.
 
-The places come from landmark multidimensional scaling. The landmarks are the networks with the
-smallest keys: keys are digests, so that this is a random sample which is the same in every process
-and changes little while a study grows.
-
-de Silva, Tenenbaum: Sparse multidimensional scaling using landmark points (Stanford, 2004), section
-2.
-
-| symbol | meaning                                                                     | shape    |
-|--------|-----------------------------------------------------------------------------|----------|
-| m, n   | number of landmarks, number of objects                                      |          |
-| D      | squared distances of the landmarks                                          | (m, m)   |
-| mu     | mean of the columns of D                                                    | (m,)     |
-| B      | -H D H / 2, with H the centring matrix; eigenvalues l_i, eigenvectors v_i   | (m, m)   |
-| L#     | rows v_i / sqrt(l_i) of the k largest positive eigenvalues                  | (k, m)   |
-| d_x    | squared distances of an object to the landmarks                             | (m,)     |
-| x      | -L# (d_x - mu) / 2, the place of the object                                 | (k,)     |
-
-Distances that belong to points of a k-dimensional Euclidean space are kept exactly. The cost is m
-distances an object, and O(m^3) once.
+The places come from landmark multidimensional scaling (`archive.plots.data.plane`). The landmarks
+are the networks with the smallest keys: keys are digests, so that this is a random sample which is
+the same in every process and changes little while a study grows. Groups of networks on the map are
+named by what they share (`archive.plots.data.regions`).
 """
 
 from __future__ import annotations
@@ -34,8 +19,10 @@ import numpy as np
 
 from archive import kernels
 from archive.architecture import compact
-from archive.errors import NumericalError, UnknownNameError, UsageError
+from archive.errors import UnknownNameError, UsageError
+from archive.plots.data.plane import Plane, orient, place_all
 from archive.plots.data.progress import BestSoFar, progress
+from archive.plots.data.regions import Traits, find_clusters, traits_of
 from archive.plots.data.results import Floats, Integers, RecordedResults, pick, read, study_names
 from archive.queries.networks import CODES_BY_KEY, PUBLISHED_ACCURACY, SPACES
 
@@ -47,11 +34,12 @@ if TYPE_CHECKING:
     from archive.store.records import Direction
 
 
+ALL_SPACES = "all spaces"
+"""Name of the map of the networks of all spaces, which only profiles can place."""
+
 PROFILE = "profile"
 """Name of the distance of profiles, beside the names of kernels."""
 LANDMARKS = 200
-ROWS = 4096
-"""Objects that are placed at a time, so that their distances stay small in memory."""
 BLOCK = 64
 """Networks between two reports of the progress."""
 PREPARATION = 0.1
@@ -101,6 +89,8 @@ class NetworkMap:
         objective: Name of the metric of the paths; empty without a study.
         direction: Whether larger or smaller values are better.
         paths: One a study.
+        traits: What the networks have, by the order of the keys.
+        clusters: (n,) number of the group of each network on the plane; -1 for none.
     """
 
     space: str
@@ -111,6 +101,8 @@ class NetworkMap:
     objective: str
     direction: Direction
     paths: tuple[SearchPath, ...]
+    traits: Traits
+    clusters: Integers
 
 
 def network_map(
@@ -129,7 +121,8 @@ def network_map(
     Args:
         archive: The archive.
         studies: Studies to draw as paths.
-        space: Name of the space; None for the studies' space, or the only one of the archive.
+        space: Name of the space, or `ALL_SPACES`; None for the studies' space, or the only one of
+            the archive.
         distance: `profile`, or the name of a kernel, which costs a distance for each network and
             landmark.
         whole: Whether the map has all networks of the space in the archive, or only the studies'.
@@ -151,13 +144,7 @@ def network_map(
     )
     name = _space(archive, results, space)
     if whole:
-        parts = archive.connection.read(
-            lambda tx: [row["rows"] for row in tx.run(CODES_BY_KEY, space=name)]
-        )
-        codes = {}
-        for rows in parts:
-            for key, code in rows:
-                codes[key] = code
+        codes = _stored_codes(archive, name, distance)
     else:
         codes = {}
         for result in results:
@@ -178,16 +165,37 @@ def network_map(
     )
 
 
+def _stored_codes(archive: Archive, space: str, distance: str) -> dict[str, str]:
+    """Return the texts of all networks of a space, by key."""
+    spaces = [space]
+    if space == ALL_SPACES:
+        if distance != PROFILE:
+            raise UsageError(f"networks of different spaces have a distance by {PROFILE} only")
+
+        spaces = archive.connection.read(lambda tx: [row["space"] for row in tx.run(SPACES)])
+
+    def read_all(tx: Any) -> list[Any]:
+        return [row["rows"] for name in spaces for row in tx.run(CODES_BY_KEY, space=name)]
+
+    codes: dict[str, str] = {}
+    for rows in archive.connection.read(read_all):
+        codes.update(rows)
+
+    return codes
+
+
 class Published(NamedTuple):
     """The best published result of a network.
 
     Attributes:
         accuracy: Top-1 accuracy in per cent.
         model: Name of the model at its source.
+        family: Its family there; empty where none is named.
     """
 
     accuracy: float
     model: str
+    family: str
 
 
 def published_results(archive: Archive, space: str) -> tuple[str, dict[str, Published]]:
@@ -195,20 +203,21 @@ def published_results(archive: Archive, space: str) -> tuple[str, dict[str, Publ
 
     Args:
         archive: The archive.
-        space: Name of the networks' space.
+        space: Name of the networks' space, or `ALL_SPACES`.
 
     Returns:
         Name of the task, and the best result by key; empty where none is published.
     """
-    rows = archive.connection.read(lambda tx: tx.run(PUBLISHED_ACCURACY, space=space).data())
+    only = None if space == ALL_SPACES else space
+    rows = archive.connection.read(lambda tx: tx.run(PUBLISHED_ACCURACY, space=only).data())
     if not rows:
         return "", {}
 
     most = max(rows, key=lambda row: (len(row["results"]), row["task"]))
     best: dict[str, Published] = {}
-    for key, accuracy, model in most["results"]:
+    for key, accuracy, model, family in most["results"]:
         if math.isfinite(accuracy):
-            result = Published(accuracy, model or "")
+            result = Published(accuracy, model or "", family or "")
             best[key] = max(result, best.get(key, result))
 
     return most["task"], best
@@ -222,7 +231,7 @@ def with_paths(archive: Archive, places: NetworkMap, studies: Sequence[str]) -> 
         UsageError: The studies are of another space, or not comparable.
     """
     results = read(archive, studies, ["architecture"]) if studies else []
-    if results:
+    if results and places.space != ALL_SPACES:
         _space(archive, results, places.space)
 
     return _with_paths(places, results)
@@ -251,15 +260,27 @@ def of_codes(
     """
     keys = sorted(codes)
     texts = list(map(codes.__getitem__, keys))
+    profiles, features = profiles_of(texts)
     if distance == PROFILE:
-        places, kept = _of_profiles(texts, landmarks)
+        places, kept = _of_profiles(profiles, landmarks)
     else:
         places, kept = _of_kernel(
             kernels.get(distance, **settings), space, keys, texts, landmarks, report
         )
 
     sizes = np.array([text.count("[") for text in texts], np.float64)
-    bare = NetworkMap(space, distance, tuple(keys), orient(places, sizes), kept, "", "maximise", ())
+    bare = NetworkMap(
+        space,
+        distance,
+        tuple(keys),
+        orient(places, sizes),
+        kept,
+        "",
+        "maximise",
+        (),
+        traits_of(profiles, features),
+        find_clusters(places),
+    )
     return _with_paths(bare, results)
 
 
@@ -273,10 +294,10 @@ def _with_paths(places: NetworkMap, results: Sequence[RecordedResults]) -> Netwo
     return replace(places, objective=first.objective, direction=first.direction, paths=paths)
 
 
-def _of_profiles(texts: Sequence[str], landmarks: int) -> tuple[Floats, float]:
-    profiles = profile_matrix(texts)
+def _of_profiles(profiles: csr_array, landmarks: int) -> tuple[Floats, float]:
     squares = np.asarray(profiles.multiply(profiles).sum(axis=1), np.float64).ravel()
-    marks = profiles[: min(landmarks, len(texts))]
+    count = profiles.shape[0]
+    marks = profiles[: min(landmarks, count)]
 
     def distances(rows: slice) -> Floats:
         products = (profiles[rows] @ marks.T).toarray()
@@ -287,7 +308,7 @@ def _of_profiles(texts: Sequence[str], landmarks: int) -> tuple[Floats, float]:
         return between
 
     plane = Plane.fit(distances(slice(0, marks.shape[0])))
-    return place_all(plane, len(texts), distances), plane.kept
+    return place_all(plane, count, distances), plane.kept
 
 
 def _of_kernel(
@@ -322,10 +343,13 @@ def _of_kernel(
 
 def _space(archive: Archive, results: Sequence[RecordedResults], requested: str | None) -> str:
     names = sorted({result.study.space for result in results})
-    if len(names) > 1:
+    if len(names) > 1 and requested != ALL_SPACES:
         raise UsageError(
             f"a map has networks of one space, got studies of {' and '.join(names)}: plot them apart"
         )
+
+    if requested == ALL_SPACES:
+        return requested
 
     if names and requested not in (None, names[0]):
         raise UsageError(
@@ -367,8 +391,15 @@ def _path(results: RecordedResults, row_of: Mapping[str, int]) -> SearchPath:
     )
 
 
-def profile_matrix(codes: Sequence[str]) -> csr_array:
-    """Return the profiles of n networks, (n, p) float64; features by first occurrence."""
+def profiles_of(codes: Sequence[str]) -> tuple[csr_array, list[str]]:
+    """Return the profiles of n networks and the names of their features.
+
+    Args:
+        codes: Stored texts of the networks.
+
+    Returns:
+        (n, p) float64, square roots of numbers, and p features by first occurrence.
+    """
     from scipy.sparse import csr_array
 
     column: dict[str, int] = {}
@@ -383,9 +414,10 @@ def profile_matrix(codes: Sequence[str]) -> csr_array:
         starts.append(len(places))
 
     shape = (len(codes), max(1, len(column)))
-    return csr_array(
+    matrix = csr_array(
         (np.sqrt(np.array(counts, np.float64)), np.array(places), np.array(starts)), shape=shape
     )
+    return matrix, list(column)
 
 
 def profile(code: str) -> Counter[str]:
@@ -409,81 +441,3 @@ def _parts(layer: Any) -> tuple[str, int | str]:
 
     units = layer[1]
     return layer[0], round(math.log2(units)) if units else ""
-
-
-@dataclass(frozen=True, eq=False)
-class Plane:
-    """An embedding that was fitted to landmarks.
-
-    Attributes:
-        basis: (k, m) float64, L#.
-        means: (m,) float64, mu.
-        kept: Share of the positive part of the spectrum of B that the k axes keep, in [0, 1].
-    """
-
-    basis: Floats
-    means: Floats
-    kept: float
-
-    @classmethod
-    def fit(cls, distances: Floats, axes: int = 2) -> Plane:
-        """Fit the (m, m) distances of the landmarks; places on an axis without extent are 0.
-
-        Raises:
-            NumericalError: A distance is not finite.
-        """
-        if not np.isfinite(distances).all():
-            raise NumericalError(f"distances of {len(distances)} landmarks are not all finite")
-
-        squares = distances**2
-        means: Floats = squares.mean(axis=0)
-        centred = -0.5 * (squares - means - means[:, None] + means.mean())
-        values, vectors = np.linalg.eigh(centred)
-        positive = values[values > 0].sum()
-        largest = values[::-1][:axes]
-        # Rounding leaves tiny eigenvalues; their axes would be noise.
-        usable = largest > 1e-9 * max(values[-1], 0.0)
-        basis = np.zeros((axes, len(distances)))
-        basis[: len(largest)][usable] = (
-            vectors[:, ::-1][:, :axes][:, usable] / np.sqrt(largest[usable])
-        ).T
-        return cls(basis, means, float(largest[usable].sum() / positive) if positive > 0 else 1.0)
-
-    def place(self, distances: Floats) -> Floats:
-        """Return the (q, k) places of objects from their (q, m) distances to the landmarks."""
-        places: Floats = -0.5 * (distances**2 - self.means) @ self.basis.T
-        return places
-
-
-def place_all(plane: Plane, count: int, distances: Callable[[slice], Floats]) -> Floats:
-    """Return the (n, k) places of objects from their distances to the landmarks, by parts."""
-    places = np.zeros((count, len(plane.basis)))
-    for begin in range(0, count, ROWS):
-        part = slice(begin, min(begin + ROWS, count))
-        places[part] = plane.place(distances(part))
-
-    return places
-
-
-def orient(places: Floats, size: Floats) -> Floats:
-    """Return places with axes turned so that larger objects lie toward the positive end.
-
-    The sign of an eigenvector is arbitrary. Where size and place are unrelated, the first place
-    other than 0 becomes positive.
-    """
-    turned = places.copy()
-    for axis in turned.T:
-        if not len(axis):
-            continue
-
-        centred = axis - axis.mean()
-        sizes = size - size.mean()
-        tendency = float(np.dot(centred, sizes))
-        scale = float(np.linalg.norm(centred) * np.linalg.norm(sizes))
-        if abs(tendency) <= 1e-9 * scale or not scale:
-            tendency = float(next(filter(None, axis), 1.0))
-
-        if tendency < 0 or tendency != tendency:
-            axis *= -1.0
-
-    return turned

@@ -34,6 +34,10 @@ export const COLOURS = ["--blue", "--green", "--pink", "--yellow", "--sky", "--v
  * @property {number} [chosen] position of a point to mark
  * @property {ArrayLike<number>} [hollow] whether a point is a hollow triangle: a result of a part of the training
  * @property {number[]} [crosses] x of what has no value, as crosses at the lower edge
+ * @property {ArrayLike<number>} [faint] whether a point is pale, behind the others
+ * @property {ArrayLike<number>} [order] positions in the order in which points are drawn
+ * @property {{ x: number, y: number, text: string }[]} [labels] words on the plot, the most important first
+ * @property {number} [star] position of the best point
  * @property {[number, string][]} [yTicks] places and words of the ticks of y, where they are no values
  */
 
@@ -44,6 +48,8 @@ export class Scatter {
    * @param {(at: number) => any} options.describe text or elements about a point
    * @param {(at: number) => void} [options.open] called for a clicked point
    * @param {number} [options.height]
+   * @param {(chosen: number[]) => void} [options.enclosed] called with the points inside a line that was drawn around them
+   * @param {(at: number) => void} [options.picked] called for the point at which the space bar was pressed
    */
   constructor(label, options) {
     this.options = options;
@@ -60,6 +66,10 @@ export class Scatter {
     this.range = [0, 1, 0, 1];
     this.box = { left: 0, top: 0, width: 0, height: 0 };
     this.near = -1;
+    /** Whether dragging draws a line around points, rather than zooms. */
+    this.lassoing = false;
+    /** @type {[number, number][]} the line, while it is drawn */
+    this.lasso = [];
     this.drawing = false;
     new ResizeObserver(() => this.draw()).observe(this.element);
     onTheme(() => this.draw());
@@ -108,6 +118,9 @@ export class Scatter {
     if (!many) this.#discs(context, data);
     this.#crosses(context, data);
     this.#lines(context, data);
+    this.#labels(context, data);
+    if (data.star !== undefined) this.#star(context, data, data.star);
+    if (this.lasso.length) this.#lasso(context);
     if (this.near >= 0) this.#mark(context, data, this.near);
     if (data.chosen !== undefined) this.#mark(context, data, data.chosen);
     context.restore();
@@ -207,10 +220,17 @@ export class Scatter {
 
   /** @param {CanvasRenderingContext2D} context @param {Plotted} data */
   #discs(context, data) {
+    if (data.faint) this.#discsOf(context, data, 1);
+    this.#discsOf(context, data, 0);
+  }
+
+  /** @param {CanvasRenderingContext2D} context @param {Plotted} data @param {number} faint */
+  #discsOf(context, data, faint) {
     const palette = (data.palette ?? COLOURS).map(colour);
-    context.globalAlpha = 0.75;
-    for (let at = 0; at < data.x.length; at++) {
-      if (!isDrawn(data, at)) continue;
+    context.globalAlpha = faint ? 0.3 : data.bare ? 0.9 : 0.75;
+    for (let rank = 0; rank < data.x.length; rank++) {
+      const at = data.order?.[rank] ?? rank;
+      if (!isDrawn(data, at) || Number(data.faint?.[at] ?? 0) !== faint) continue;
       const shade = palette[data.kind[at] % palette.length];
       const [x, y] = [this.px(data.x[at]), this.py(data.y[at])];
       context.beginPath();
@@ -223,7 +243,7 @@ export class Scatter {
         context.stroke();
       } else {
         context.fillStyle = shade;
-        context.arc(x, y, 3, 0, 7);
+        context.arc(x, y, data.bare && data.kind[at] ? 3.5 : 3, 0, 7);
         context.fill();
       }
     }
@@ -261,6 +281,7 @@ export class Scatter {
   #paint(image, data, palette, ratio) {
     const { width } = image;
     const bits = new Uint32Array(image.data.buffer).fill(0);
+    const pale = bitsOf(colour("--line"));
     const { left, top, width: w, height: h } = this.box;
     const [x0, x1, y0, y1] = this.range;
     const [lx, sx] = data.log ? [Math.log(x0), (w * ratio) / Math.log(x1 / x0)] : [x0, (w * ratio) / (x1 - x0)];
@@ -268,12 +289,17 @@ export class Scatter {
     const size = Math.max(2, Math.round(2 * ratio));
     const [minX, maxX] = [left * ratio, (left + w) * ratio - size];
     const [minY, maxY] = [top * ratio, (top + h) * ratio - size];
-    for (let at = 0; at < data.x.length; at++) {
-      if (!data.shown[at]) continue;
+    const { faint, order } = data;
+    // What is pale is painted first.
+    for (let step = faint ? 0 : data.x.length; step < 2 * data.x.length; step++) {
+      const rank = step % data.x.length;
+      const at = order?.[rank] ?? rank;
+      const isPale = step < data.x.length;
+      if (!data.shown[at] || (faint && Boolean(faint[at]) !== isPale)) continue;
       const x = (left * ratio + ((data.log ? Math.log(data.x[at]) : data.x[at]) - lx) * sx) | 0;
       const y = (top * ratio + (y1 - data.y[at]) * sy) | 0;
       if (!(x >= minX && x <= maxX && y >= minY && y <= maxY)) continue;
-      const bit = palette[data.kind[at] % palette.length];
+      const bit = isPale ? pale : palette[data.kind[at] % palette.length];
       for (let row = 0; row < size; row++) {
         const begin = (y + row) * width + x;
         for (let column = 0; column < size; column++) bits[begin + column] = bit;
@@ -303,6 +329,69 @@ export class Scatter {
     }
   }
 
+  /** Words with a halo; one that would cover another is left out. @param {CanvasRenderingContext2D} context @param {Plotted} data */
+  #labels(context, data) {
+    context.font = "600 12px system-ui, 'DejaVu Sans', sans-serif";
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    context.lineJoin = "round";
+    /** @type {number[][]} */
+    const taken = [];
+    for (const { x, y, text } of data.labels ?? []) {
+      const half = context.measureText(text).width / 2 + 4;
+      const px = Math.min(Math.max(this.px(x), this.box.left + half), this.box.left + this.box.width - half);
+      const py = Math.min(Math.max(this.py(y), this.box.top + 10), this.box.top + this.box.height - 10);
+      if (Math.abs(px - this.px(x)) > half || Math.abs(py - this.py(y)) > 20) continue;
+      if (taken.some(([left, right, middle]) => px - half < right && px + half > left && Math.abs(py - middle) < 18)) continue;
+      taken.push([px - half, px + half, py]);
+      context.strokeStyle = colour("--card");
+      context.lineWidth = 4;
+      context.strokeText(text, px, py);
+      context.fillStyle = colour("--ink");
+      context.fillText(text, px, py);
+    }
+  }
+
+  /** @param {CanvasRenderingContext2D} context @param {Plotted} data @param {number} at */
+  #star(context, data, at) {
+    const [x, y] = [this.px(data.x[at]), this.py(data.y[at])];
+    context.beginPath();
+    for (let corner = 0; corner < 10; corner++) {
+      const [angle, radius] = [(Math.PI * corner) / 5 - Math.PI / 2, corner % 2 ? 4 : 10];
+      context.lineTo(x + radius * Math.cos(angle), y + radius * Math.sin(angle));
+    }
+    context.closePath();
+    context.fillStyle = colour("--best");
+    context.strokeStyle = colour("--card");
+    context.lineWidth = 1.5;
+    context.fill();
+    context.stroke();
+  }
+
+  /** @param {CanvasRenderingContext2D} context */
+  #lasso(context) {
+    context.beginPath();
+    for (const [x, y] of this.lasso) context.lineTo(x, y);
+    context.closePath();
+    context.strokeStyle = colour("--accent");
+    context.lineWidth = 1.5;
+    context.setLineDash([5, 4]);
+    context.stroke();
+    context.setLineDash([]);
+    context.fillStyle = colour("--accent") + "1a";
+    context.fill();
+  }
+
+  /** Points inside the line that was drawn. */
+  #enclosed() {
+    const data = this.data;
+    const chosen = [];
+    for (let at = 0; data && at < data.x.length; at++) {
+      if (isDrawn(data, at) && isInside(this.lasso, this.px(data.x[at]), this.py(data.y[at]))) chosen.push(at);
+    }
+    return chosen;
+  }
+
   /** @param {CanvasRenderingContext2D} context @param {Plotted} data @param {number} at */
   #mark(context, data, at) {
     context.strokeStyle = colour("--ink");
@@ -319,11 +408,32 @@ export class Scatter {
       const box = this.canvas.getBoundingClientRect();
       return /** @type {[number, number]} */ ([event.clientX - box.left, event.clientY - box.top]);
     };
-    this.canvas.addEventListener("pointerdown", (event) => { start = place(event); });
-    this.canvas.addEventListener("pointermove", (event) => this.#hover(...place(event)));
+    this.canvas.addEventListener("pointerdown", (event) => {
+      start = place(event);
+      if (!this.options.enclosed || !(this.lassoing || event.shiftKey)) return;
+      this.lasso = [start];
+      this.canvas.setPointerCapture(event.pointerId);
+    });
+    this.canvas.addEventListener("pointermove", (event) => {
+      if (!this.lasso.length) {
+        this.#hover(...place(event));
+        return;
+      }
+      this.lasso.push(place(event));
+      this.draw();
+    });
+    this.canvas.addEventListener("pointercancel", () => { this.lasso = []; });
     this.canvas.addEventListener("pointerleave", () => this.#choose(-1));
     this.canvas.addEventListener("pointerup", (event) => {
       const end = place(event);
+      const drawn = this.lasso.length > 3 ? this.#enclosed() : null;
+      this.lasso = [];
+      if (drawn) {
+        start = null;
+        this.draw();
+        this.options.enclosed?.(drawn);
+        return;
+      }
       if (start && event.pointerType === "mouse" && Math.abs(end[0] - start[0]) > 12 && Math.abs(end[1] - start[1]) > 12) {
         const [xs, ys] = [[this.#x(start[0]), this.#x(end[0])], [this.#y(start[1]), this.#y(end[1])]];
         this.zoom = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
@@ -348,6 +458,10 @@ export class Scatter {
       // Its default would press the button of a dialog that this opens.
       event.preventDefault();
       this.options.open?.(this.near);
+    }
+    if (event.key === " " && this.near >= 0 && this.options.picked) {
+      event.preventDefault();
+      this.options.picked(this.near);
     }
     if (event.key === "Escape") {
       this.zoom = null;
@@ -398,6 +512,16 @@ export class Scatter {
 
 /** Whether a point has a place: an infinite cost has none. @param {Plotted} data @param {number} at */
 const isDrawn = (data, at) => data.shown[at] && Number.isFinite(data.x[at]) && Number.isFinite(data.y[at]);
+
+/** Whether a place is inside a closed line: a ray from it crosses the line an odd number of times. @param {[number, number][]} line @param {number} x @param {number} y */
+export function isInside(line, x, y) {
+  let inside = false;
+  for (let at = 0, before = line.length - 1; at < line.length; before = at++) {
+    const [[x0, y0], [x1, y1]] = [line[before], line[at]];
+    if (y0 > y !== y1 > y && x < ((x1 - x0) * (y - y0)) / (y1 - y0) + x0) inside = !inside;
+  }
+  return inside;
+}
 
 /** @param {CanvasRenderingContext2D} context @param {number} x0 @param {number} y0 @param {number} x1 @param {number} y1 */
 function line(context, x0, y0, x1, y1) {

@@ -1,25 +1,45 @@
 // @ts-check
-/** All networks of a space as a map: similar ones are close, and searches are paths over it. */
+/** All networks of a space as a map: similar ones are close, groups have names, searches are paths that can be played. */
 
-import { address, api, carry, choice, el, failed, fill, plainWord, section, view } from "../parts/page.js";
+import { address, api, carry, choice, el, failed, fill, pick, plainWord, section, view } from "../parts/page.js";
 import { MOST, Places } from "../parts/places.js";
+import { Selection } from "../parts/selection.js";
 
-const places = new Places(560);
+const places = new Places(560, (chosen) => selection.show(chosen));
 places.hint = "Choose a search below to see its path.";
 const tools = el("div.tools");
 const studyBoxes = el("div.checks");
+const COLOURS = ["value", "study", "agent", "task", "family", "space"];
 const distance = () => address.get("distance") ?? "profile";
+/** The map of the networks of all spaces, as the server calls it. */
+const ALL_SPACES = "all spaces";
+let space = "";
+const selection = new Selection(places, () => String(new URLSearchParams({ space, distance: distance() })));
+
+/** What the colours may mean. @param {any} choices @returns {[string, string][]} */
+function colours(choices) {
+  const evaluated = choices.studies.length > 0;
+  const names = ["value", ...evaluated ? ["study", "agent"] : [], "task", ...places.map?.head.families ? ["family"] : [], ...space === ALL_SPACES ? ["space"] : []];
+  return names.map((name) => [name, name]);
+}
+
+/** @param {any} choices */
+function showTools(choices) {
+  const named = colours(choices);
+  fill(tools, choice("space", choices.spaces.map((/** @type {any} */ each) => [each.space, `${each.space} (${each.networks})`]), space, (value) => { location.search = `?space=${encodeURIComponent(value)}`; }),
+    choice("colour", named, places.colour, (value) => { carry({ colour: value, space }); load(choices); }),
+    choice("distance", (space === ALL_SPACES ? ["profile"] : choices.distances).map((/** @type {string} */ each) => [each, plainWord("distances", each)]), distance(), (value) => { carry({ distance: value === "profile" ? null : value, space }); load(choices); }),
+    pick("drag to", [["zoom", "zoom"], ["choose", "choose"]], places.plot.lassoing ? "choose" : "zoom", (value) => { places.plot.lassoing = value === "choose"; places.element.classList.toggle("lassoing", places.plot.lassoing); }));
+}
 
 /** @param {any} choices */
 async function load(choices) {
   const chosen = address.getAll("study").slice(0, MOST);
   const known = new Map(choices.studies.map((/** @type {any} */ each) => [each.study, each]));
-  const space = known.get(chosen[0])?.space ?? address.get("space") ?? choices.spaces[0].space;
-  places.colour = address.get("colour") ?? "study";
-  fill(tools, choice("space", choices.spaces.map((/** @type {any} */ each) => [each.space, `${each.space} (${each.networks})`]), space, (value) => { location.search = `?space=${encodeURIComponent(value)}`; }),
-    choice("colour", [["study", "study"], ["value", "value"]], places.colour, (value) => { carry({ colour: value }); places.show(value); }),
-    choice("distance", choices.distances.map((/** @type {string} */ each) => [each, plainWord("distances", each)]), distance(), (value) => { carry({ distance: value === "profile" ? null : value, space }); load(choices); }));
-  const boxes = choices.studies.filter((/** @type {any} */ each) => each.space === space).map((/** @type {any} */ each) => {
+  space = address.get("space") === ALL_SPACES ? ALL_SPACES : known.get(chosen[0])?.space ?? address.get("space") ?? choices.spaces[0].space;
+  places.colour = COLOURS.includes(address.get("colour") ?? "") ? /** @type {string} */ (address.get("colour")) : chosen.length ? "study" : "value";
+  showTools(choices);
+  const boxes = choices.studies.filter((/** @type {any} */ each) => space === ALL_SPACES || each.space === space).map((/** @type {any} */ each) => {
     const box = /** @type {HTMLInputElement} */ (el("input", { type: "checkbox", value: each.study, checked: chosen.includes(each.study), onchange: () => {
       const kept = address.getAll("study").filter((name) => name !== each.study);
       address.delete("study");
@@ -31,7 +51,10 @@ async function load(choices) {
   });
   fill(studyBoxes, boxes);
   searches.hidden = !boxes.length;
+  selection.show([]);
   await places.load(space, distance(), chosen);
+  // The map knows whether its networks have families.
+  if (places.map?.head.families) showTools(choices);
 }
 
 const searches = section("Searches on the map", studyBoxes);
@@ -43,7 +66,7 @@ async function start() {
       fill(view, section("Map", el("p.quiet", {}, "No network yet. A search brings some, or the published ones: ", el("code", {}, "archive import zoo timm"))));
       return;
     }
-    fill(view, section("Map of networks", tools, places.legend, places.element, places.note), searches);
+    fill(view, section("Map of networks", tools, places.legend, places.element, places.player.element, places.groups, places.note), selection.element, searches);
     await load(choices);
   } catch (error) {
     failed(view, error);
