@@ -102,6 +102,7 @@ def for_page() -> str:
     """Return all words as JSON: their text and title by kind and name."""
     kinds = {
         "operations": OPERATIONS,
+        "layers": LAYERS,
         "parts": PARTS,
         "quantities": QUANTITIES,
         "distances": DISTANCES,

@@ -9,6 +9,7 @@ from typing import Literal
 from archive.architecture.graph import Architecture
 from archive.architecture.layer import Layer
 from archive.architecture.parameter_operations import describe_layer
+from archive.words import layer as layer_word
 
 Change = Literal["matched", "changed", "inserted", "removed"]
 CHANGES: tuple[Change, ...] = ("matched", "changed", "inserted", "removed")
@@ -98,7 +99,7 @@ def words(layer: Layer) -> str:
     if setting is not None:
         return setting
 
-    parts = [layer.op]
+    parts = [layer_word(layer.op)]
     if layer.units is not None:
         parts.append(str(layer.units))
 

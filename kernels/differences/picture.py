@@ -36,10 +36,16 @@ def difference_diagram(difference: Difference) -> Diagram:
 
     notes: dict[tuple[int | None, int | None], str] = {}
     for part in difference.parts:
-        if part.subject == "layer" and part.first and part.second and part.cost:
-            notes[part.first[0], part.second[0]] = f"costs {part.cost:.3g}"
+        if part.subject == "layer" and part.cost:
+            pair = (_only(part.first), _only(part.second))
+            notes[pair] = f"costs {part.cost:.3g}"
 
     return merge(first, second, difference.layers, notes, heading(difference))
+
+
+def _only(ends: tuple[int, ...]) -> int | None:
+    """Return the layer of a part, None where it has none."""
+    return ends[0] if ends else None
 
 
 def pair_diagram(difference: Difference) -> Diagram:

@@ -16,6 +16,7 @@ from markupsafe import Markup
 from archive import __version__, drawing
 from archive.architecture import diagram
 from archive.architecture.choice_operations import decision_labels
+from archive.drawing import Sheet
 from archive.drawing.palette import page_css
 from archive.errors import ArchiveError
 from archive.objectives import sign
@@ -41,6 +42,9 @@ from archive.values import is_duration, rounded, setting_text, short_settings
 
 OTHERS = 4
 """Most networks with pictures beside the answer: a full row of the page."""
+LARGE = Sheet(620, 640)
+SMALL = Sheet(280, 300)
+"""Space of the picture of the answer, and of the others: legible, and scrolled to where it is less."""
 
 
 class BestNetwork(NamedTuple):
@@ -218,7 +222,8 @@ def _best(report: StudyReport, evaluation: Evaluation, *, brief: bool) -> BestNe
     facts += [(name, str(value)) for name, value in sorted(evaluation.hyperparameters.items())]
     try:
         labels = decision_labels(network, named)
-        picture = Markup(diagram.svg(network, theme="page", labels=labels))
+        sheet = SMALL if brief else LARGE
+        picture = Markup(diagram.svg(network, theme="page", labels=labels, sheet=sheet))
         missing = ""
     except ArchiveError as error:
         # A network of a space that this installation lacks.

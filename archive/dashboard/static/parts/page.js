@@ -49,10 +49,10 @@ export const mayWrite = document.body.dataset.write === "yes";
 /** @type {Record<string, Record<string, { text: string, title: string }>>} */
 const words = JSON.parse(document.body.dataset.words ?? "{}");
 
-/** The plain word for a name of a paper. @param {"operations" | "parts" | "quantities" | "distances"} kind @param {string} name @returns {string} */
+/** The plain word for a name of a paper. @param {"operations" | "layers" | "parts" | "quantities" | "distances"} kind @param {string} name @returns {string} */
 export const plainWord = (kind, name) => words[kind]?.[name]?.text ?? name;
 
-/** The plain word, with the name and its meaning when the pointer rests on it. @param {"operations" | "parts" | "quantities" | "distances"} kind @param {string} name @returns {HTMLElement} */
+/** The plain word, with the name and its meaning when the pointer rests on it. @param {"operations" | "layers" | "parts" | "quantities" | "distances"} kind @param {string} name @returns {HTMLElement} */
 export function word(kind, name) {
   const title = words[kind]?.[name]?.title;
   return el("span", { title: title ? `${name}: ${title}` : null }, plainWord(kind, name));
@@ -104,9 +104,6 @@ export const networkLink = (key) => `/network?key=${encodeURIComponent(key)}`;
 export function networkAnchor(key, text) {
   return el("span.item", {}, el(text ? "a" : "a.key", { href: networkLink(key), title: key }, text || key.slice(0, 10)), comparing("network", key, text ? { text } : {}));
 }
-
-/** The picture of a network, in the colours of the page. @param {string} key @param {string} text @returns {HTMLElement} */
-export const picture = (key, text) => drawing(`/networks/${encodeURIComponent(key)}.svg?`, text);
 
 /** A picture that the server draws, in the colours of the page. @param {string} path up to the parameter of the colours @param {string} text @returns {HTMLElement} */
 export function drawing(path, text) {

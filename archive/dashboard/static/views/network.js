@@ -2,7 +2,7 @@
 /** One network: picture, every evaluation anywhere, relatives, nearest ones, and its graph to copy. */
 
 import {
-  address, api, carry, change, choice, el, failed, fill, mayWrite, moment, networkAnchor, networkLink, number, operationWords, quantity, Refused,
+  address, api, carry, change, choice, el, failed, fill, mayWrite, moment, networkAnchor, networkLink, number, operationWords, plainWord, quantity, Refused,
   seconds, section, settings, studyLink, view, word,
 } from "../parts/page.js";
 import { comparing } from "../parts/basket.js";
@@ -184,9 +184,6 @@ function blocks(outline) {
   return table.element;
 }
 
-/** Words for the first and the last layer, as in pictures. @type {Record<string, string>} */
-const ENDS = { ip: "input", op: "output" };
-
 /** @param {any} graph */
 function layers(graph) {
   /** @type {Map<number, number[]>} */
@@ -194,7 +191,7 @@ function layers(graph) {
   for (const [tail, head] of graph.edges) heads.set(tail, [...(heads.get(tail) ?? []), head]);
   const table = new Table([
     { name: "index", title: "layer" },
-    { name: "op", title: "operation", cell: (row) => (row.op === "parameter" ? settings({ [row.attributes.name]: row.attributes.value ?? row.attributes.json }) : ENDS[row.op] ?? row.op) },
+    { name: "op", title: "operation", cell: (row) => (row.op === "parameter" ? settings({ [row.attributes.name]: row.attributes.value ?? row.attributes.json }) : plainWord("layers", row.op)) },
     { name: "units", numeric: true, cell: (row) => row.units ?? "–" },
     { name: "stride", numeric: true, wide: true, cell: (row) => row.stride ?? 1 },
     { name: "feeds", cell: (row) => row.feeds.join(" ") || "–" },
