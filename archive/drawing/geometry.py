@@ -39,6 +39,12 @@ Station = tuple[float, float, float]
 between columns."""
 
 
+def leads_up(station: Station) -> bool:
+    """Return whether a piece leads up in a gutter; sums of positions may differ by a rounding."""
+    _, begin, end = station
+    return begin > end + 1
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
     """A line from top to bottom: vertical pieces, with a bend between each and the next.

@@ -33,7 +33,7 @@ FRAME_PADDING = 12
 _BETWEEN_BOXES = 22.0
 _BETWEEN_LINES = 14.0
 _BETWEEN_RANKS = 18.0
-_MOST_BEND = 46.0
+_MOST_BEND = 36.0
 
 
 def place_layers(diagram: Diagram, sheet: Sheet | None) -> Placed:
@@ -200,7 +200,7 @@ class _Layers:
                 self.bands.append((top, top + height))
                 top += height + ends[rank] * FRAME_PADDING
                 if rank + 1 < end:
-                    top += _BETWEEN_RANKS + min(aside / 8, _MOST_BEND)
+                    top += _BETWEEN_RANKS + min(aside / 10, _MOST_BEND)
 
             self.floors.append(top)
 

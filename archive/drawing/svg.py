@@ -19,7 +19,7 @@ from archive.drawing.diagram import (
     shorten,
     text_width,
 )
-from archive.drawing.geometry import Box, FlowRoute, Placed, Point, Route, Station
+from archive.drawing.geometry import Box, FlowRoute, Placed, Point, Route, Station, leads_up
 from archive.drawing.layout import MARGIN, arrange
 from archive.drawing.palette import FONT, KINDS, SIGNS, css
 from archive.errors import SettingsError
@@ -175,7 +175,7 @@ def _curve(stations: Sequence[Station]) -> str:
     parts = [f"M{_n(x)} {_n(drawn)}"]
     corners: list[Point] = []
     for station, top, bottom in stations[1:]:
-        if top > bottom:
+        if leads_up((station, top, bottom)):
             # Up beside a column: from below it to above the next one.
             corners = [(x, drawn), (x, top), (station, top), (station, bottom)]
             x = station

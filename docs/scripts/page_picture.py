@@ -22,7 +22,7 @@ from tests.support import wait_until
 from tests.support.chromium import chromium
 
 PATH = Path(__file__).resolve().parents[1] / "pictures" / "page.png"
-SIZE = {"width": 1360, "height": 1010}
+SIZE = {"width": 1360, "height": 1150}
 COLOURS = 128
 """Colours of the file: few more than the page has."""
 TOKEN = "a token of sixteen"
@@ -32,11 +32,11 @@ def shoot(server: DashboardServer, study: str) -> bytes:
     """Return the upper part of a study's page as PNG, in light colours."""
     with chromium() as browser:
         page = browser.new_page(viewport=SIZE, color_scheme="light", device_scale_factor=1.25)
-        page.goto(f"http://127.0.0.1:{server.port}/study?study={quote(study)}")
+        page.goto(f"{server.address}study?study={quote(study)}")
         page.get_by_label("Token").fill(TOKEN)
         page.get_by_role("button", name="Open").click()
         page.locator(".answer .viewed .aa-node").first.wait_for()
-        page.get_by_role("heading", name="Learning curves").wait_for()
+        page.locator("canvas").locator("visible=true").first.wait_for()
         page.wait_for_load_state("networkidle")
         page.wait_for_timeout(2000)
         return bytes(page.screenshot())

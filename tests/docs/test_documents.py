@@ -5,6 +5,7 @@ import ast
 import importlib.util
 import re
 import tomllib
+import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 
 import pytest
@@ -67,6 +68,15 @@ def test_the_pictures_of_networks_are_up_to_date():
     for name, text in pictures.pictures().items():
         drawn = (pictures.FOLDER / name).read_text(encoding="utf-8")
         assert text == drawn, "run: python docs/scripts/pictures.py"
+
+
+def test_the_pictures_of_the_readme_are_small_and_load_nothing():
+    recording = (DOCS / "pictures" / "first-search.svg").read_text(encoding="utf-8")
+    assert len(recording) < 1_000_000 and (DOCS / "pictures" / "page.png").stat().st_size < 300_000
+    assert "docs/pictures/page.png" in README.partition("## Run")[0]
+    ET.fromstring(recording)
+    assert re.findall(r'(?:href|src)="(?!#)', recording) == []
+    assert "prefers-reduced-motion" in recording
 
 
 def test_every_dependency_is_named_with_its_reason():
