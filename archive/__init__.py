@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from archive.architecture.graph import Architecture as Architecture
     from archive.architecture.graph import Layer as Layer
     from archive.errors import ArchiveError as ArchiveError
+    from archive.runs.recording import record as record
     from archive.searches.call import search as search
     from archive.trainer.recipes.declarations import recipe as recipe
 
@@ -33,13 +34,23 @@ _HOMES = {
     "Layer": "archive.architecture.graph",
     "connect": "archive.api",
     "recipe": "archive.trainer.recipes.declarations",
+    "record": "archive.runs.recording",
     "search": "archive.searches.call",
 }
 
 _PACKAGES = ("agents", "frames", "plots", "report")
 """Parts of the package that need no import statement: `archive.plots.best_so_far(…)`."""
 
-__all__ = ["Architecture", "Archive", "ArchiveError", "Layer", "connect", "recipe", "search"]
+__all__ = [
+    "Architecture",
+    "Archive",
+    "ArchiveError",
+    "Layer",
+    "connect",
+    "recipe",
+    "record",
+    "search",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -22,12 +22,17 @@ import math
 import re
 import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from archive.errors import UsageError
 
 LARGEST = 2**63
 """No server holds a whole number as large as this."""
+
+LATEST = 253_402_214_400_000
+"""Milliseconds from 1970 to the last day but one of the year 9999, which every time zone can
+show."""
 
 UNIT_SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
 """Units of a duration, in seconds."""
@@ -440,3 +445,17 @@ def assignment(text: str, what: str) -> tuple[str, Any]:
         return name, value
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{what} cannot be read: {name}={value[:40]}… ({error})") from None
+
+
+def timestamp(milliseconds: int | None) -> str | None:
+    """Return a time of the database as ISO 8601 in UTC."""
+    time = moment(milliseconds)
+    return None if time is None else time.isoformat(timespec="milliseconds")[:-6] + "Z"
+
+
+def moment(milliseconds: int | None) -> datetime | None:
+    """Return a time of the database; None where it is unknown, or in no calendar."""
+    if milliseconds is None or not 0 <= milliseconds < LATEST:
+        return None
+
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)

@@ -39,6 +39,7 @@ from archive.launchers.base import LaunchedTrainer
 from archive.queries.catalogue import SavedQueryParameter
 from archive.queries.relatives import Relative
 from archive.queries.results_of import EvaluationItem
+from archive.queries.runs import TriedRun
 from archive.searches.call import SearchResult
 from archive.searches.comparison.standings import SearchComparison
 from archive.searches.comparison.suite import SuiteComparison
@@ -106,6 +107,7 @@ _LAZY = (
     Relative,
     SavedQueryParameter,
     Scaling,
+    TriedRun,
 )
 LIBRARY = {shape.__name__: shape for shape in _LAZY}
 """Dataclasses of the library that commands import only where they run."""
@@ -118,6 +120,8 @@ _COMMANDS: dict[str, tuple[type | str, ...]] = {
     **{f"launch {name}": (FleetDocument,) for name in launchers.names()},
     "launch list": ("archive.cli.launch.command:FleetList",),
     "launch stop": ("archive.cli.launch.command:StoppedFleets",),
+    "record": ("archive.cli.runs.record:RecordedRun",),
+    "tried": ("archive.cli.runs.tried:TriedRuns",),
     "query run": ("archive.cli.query:QueryDocument",),
     "query list": ("archive.cli.query:SavedQueryList",),
     "query show": ("archive.cli.query:SavedQueryText",),

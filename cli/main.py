@@ -42,6 +42,16 @@ COMMANDS = {
         "launch",
         "Start trainers on this machine or a cluster; list and stop them.",
     ),
+    "record": (
+        "archive.cli.runs.record",
+        "record",
+        "Run any program, and keep what it was given and what it brought.",
+    ),
+    "tried": (
+        "archive.cli.runs.tried",
+        "tried",
+        "Show what was tried, by words in reasons, changes and output.",
+    ),
     "query": ("archive.cli.query", "query", "Query the archive in Cypher, or by a saved query."),
     "study": (
         "archive.cli.study.command",

@@ -10,9 +10,9 @@ import click
 
 from archive.cli.groups import CommandGroup
 from archive.cli.render import json_option, open_archive, print_fields, print_json, print_message
-from archive.cli.study.items import ProposalItem, proposal_item, timestamp
+from archive.cli.study.items import ProposalItem, proposal_item
 from archive.cli.study.log import LogItem, log_items, print_entry
-from archive.values import settings_text
+from archive.values import settings_text, timestamp
 
 if TYPE_CHECKING:
     from archive.api import Archive

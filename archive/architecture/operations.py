@@ -164,6 +164,7 @@ _elsewhere = Registry(
         "darts": "archive.architecture.genotypes.operations:DARTS",
         "nasnet": "archive.architecture.genotypes.operations:NASNET",
         "parameters": "archive.architecture.parameter_operations:PARAMETERS",
+        "program": "archive.architecture.parameter_operations:PROGRAM",
         "torch": "archive.architecture.aten.vocabulary:TORCH",
     },
 )

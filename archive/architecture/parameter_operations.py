@@ -20,7 +20,8 @@ the network's with another key. Such a graph is the member of a space of network
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from archive.architecture.graph import Architecture
@@ -36,6 +37,8 @@ NAME = "parameters"
 OPERATION = "parameter"
 
 PARAMETERS = define(NAME, [Operation(OPERATION, "cell")], attributes=True)
+PROGRAM = define("program", [Operation(OPERATION, "cell")], attributes=True)
+"""Words of recorded runs, whose graphs are those of configurations."""
 
 
 def network_of(space: ParameterSpace, configuration: Mapping[str, Any]) -> Architecture:
@@ -48,11 +51,26 @@ def network_of(space: ParameterSpace, configuration: Mapping[str, Any]) -> Archi
     # A view of networks reads names, and needs no spaces.
     from archive.parameters.nesting import repeated_groups
 
-    repeated = repeated_groups(space.declared)
+    paths = {name: space[name].path for name in configuration}
+    return graph_of_values(configuration, paths, repeated_groups(space.declared))
+
+
+def graph_of_values(
+    values: Mapping[str, Any],
+    paths: Mapping[str, Sequence[str | int]] = MappingProxyType({}),
+    repeated: Sequence[str] = (),
+) -> Architecture:
+    """Return the graph of values by name, which need not be those of a space.
+
+    Args:
+        values: JSON values by flat name, at least one.
+        paths: Groups and name of each value that is in a group.
+        repeated: Names of the repeated groups.
+    """
     layers = [Layer(INPUT, attributes=Attributes({"repeated": repeated} if repeated else {}))]
-    for name, value in configuration.items():
+    for name, value in values.items():
         attributes: dict[str, Any] = {"name": name}
-        path = space[name].path
+        path = paths.get(name, ())
         if len(path) > 1:
             attributes["path"] = ".".join(map(str, path))
 

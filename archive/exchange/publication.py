@@ -77,10 +77,11 @@ CONTENTS: Mapping[str, Mapping[str, Content]] = {
         result="id study number state architecture functional_key agent priority acquisition mean"
         " std fidelity hyperparameters configuration parameter_* inspired_by seconds"
         " attempts cause memory_bytes repeat alone cancelled retried rung rung_values"
-        " rung_constrained created started finished",
+        " rung_constrained created started finished program exit_status code code_commit derived_from",
         texts="based_on",
         hosts="worker refused_by",
-        notes="motivation reason",
+        notes="motivation reason command diff changed log_end code_branch",
+        paths="folder kept",
         internal="open request token lease lease_until suspected touched change_token curve_epoch"
         " curve_*",
     ),

@@ -11,7 +11,6 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ from archive.store.studies.configurations import (
     read_configurations,
 )
 from archive.store.studies.rows import Row, read_rows
+from archive.values import timestamp
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -335,9 +335,9 @@ def _item(study: str, row: Row, configurations: Mapping[int, Mapping[str, Any]])
         cancelled=is_cancelled(state, values["reason"]),
         priority=values["priority"] or 0.0,
         attempts=values["attempts"] or 0,
-        created=_time(values["proposed"]),
-        started=_time(values["started"]),
-        finished=_time(values["finished"]),
+        created=timestamp(values["proposed"]),
+        started=timestamp(values["started"]),
+        finished=timestamp(values["finished"]),
         partial=bool(values["partial"]),
         metrics=with_prefix(METRIC, dict(values["metrics"] or ())),
         hyperparameters=dict(sorted(from_json(values["hyperparameters"]).items())),
@@ -348,13 +348,3 @@ def _item(study: str, row: Row, configurations: Mapping[int, Mapping[str, Any]])
 def row_names() -> list[str]:
     """Return the columns of a row but `MAPS`."""
     return [field.name for field in fields(ExportItem) if field.name not in MAPS]
-
-
-def _time(milliseconds: int | None) -> str | None:
-    if milliseconds is None:
-        return None
-
-    return (
-        datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")[:-6]
-        + "Z"
-    )

@@ -43,7 +43,7 @@ class SuggestionLike(Protocol):
     Any of `acquisition`, `mean`, `std`, `priority`, `fidelity`, `hyperparameters`, `motivation`,
     `inspired_by` (keys), `repeat`, `parent` (an Architecture) and `operations` (from the parent to
     this network) is stored if the suggestion has it; so are `created`, `started` and `finished`, in
-    milliseconds since 1970.
+    milliseconds since 1970, and the further properties of a recorded run (`properties`).
     """
 
     @property
@@ -371,7 +371,7 @@ def _row(request: Request, number: int, position: int, based_on: str | None) -> 
         if moment is not None:
             row[name] = moment
 
-    return row
+    return {**(optional("properties") or {}), **row}
 
 
 def _state(outcome: Result | str | None) -> str | None:

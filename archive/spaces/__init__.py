@@ -35,6 +35,7 @@ registry = Registry(
         "nasbench201": "archive.spaces.nasbench201:NasBench201",
         "nasnet": "archive.spaces.darts.spaces:NasNet",
         "parameters": "archive.spaces.parameters:Parameters",
+        "program": "archive.spaces.program:RecordedPrograms",
         "torch": "archive.spaces.aten:Torch",
     },
 )

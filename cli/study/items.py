@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from archive.searches.results import (
@@ -14,15 +13,12 @@ from archive.searches.results import (
     objective_items,
 )
 from archive.store.records import StateName
+from archive.values import timestamp
 
 if TYPE_CHECKING:
     from archive.rungs import Rungs
     from archive.store.records import State, Study
     from archive.store.snapshots import ProposalView
-
-LATEST = 253_402_214_400_000
-"""Milliseconds from 1970 to the last day but one of the year 9999, which every time zone can
-show."""
 
 
 @dataclass(frozen=True)
@@ -223,20 +219,6 @@ def rungs_of(study: Study) -> Rungs | None:
     from archive.rungs import Rungs
 
     return Rungs.of(study.config)
-
-
-def timestamp(milliseconds: int | None) -> str | None:
-    """Return a time of the database as ISO 8601 in UTC."""
-    time = moment(milliseconds)
-    return None if time is None else time.isoformat(timespec="milliseconds")[:-6] + "Z"
-
-
-def moment(milliseconds: int | None) -> datetime | None:
-    """Return a time of the database; None where it is unknown, or in no calendar."""
-    if milliseconds is None or not 0 <= milliseconds < LATEST:
-        return None
-
-    return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
 def _state_counts(counts: Mapping[State, int]) -> StateCounts:

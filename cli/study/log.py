@@ -21,9 +21,8 @@ from archive.cli.render import (
     print_message,
     show,
 )
-from archive.cli.study.items import moment, timestamp
 from archive.trainer.storage import file_names
-from archive.values import whole_number
+from archive.values import moment, timestamp, whole_number
 
 if TYPE_CHECKING:
     from archive.queue.event_log import Entry

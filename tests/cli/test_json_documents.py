@@ -124,6 +124,7 @@ READING = {
     "db status": [],
     "db gc": ["--dry-run"],
     "doctor": [],
+    "tried": [],
 }
 """Commands that change nothing, with arguments."""
 

@@ -294,6 +294,7 @@ LIMITED = (
     ("nearest", {"network": 0, "k": 20, "kernel": "hamming"}),
     ("compare", {"first": 0, "second": 1, "names": ["hamming"]}),
     ("effects", {"change": "operation"}),
+    ("tried", {"study": "study"}),
     ("lineage", {"network": 0}),
     ("query", {"cypher": "UNWIND range(1, 200) AS x RETURN x, 'é\"' AS text", "limit": 1000}),
     ("query", {"cypher": f"RETURN 1 AS `{'long' * 300}`"}),
@@ -369,6 +370,7 @@ def test_no_answer_is_longer_than_the_limit(archive, call, monkeypatch):
         "run_saved_query",
         "schema",
         "draw",
+        "tried",
         "wait",
     }
 

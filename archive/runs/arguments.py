@@ -1,0 +1,151 @@
+"""Arguments of a command as named values: `python train.py --lr 3e-4 model.depth=4`.
+
+| argument              | value                                       |
+|-----------------------|---------------------------------------------|
+| `--lr 3e-4`           | `lr`: 0.0003                                |
+| `--lr=3e-4`           | `lr`: 0.0003                                |
+| `--fast`              | `fast`: true, if no value follows           |
+| `model.depth=4`       | `model_depth`: 4                            |
+| `train.py`, `-m pkg`  | the program, after an interpreter           |
+| any other             | `arguments`: the list of all of them        |
+
+A seed (`--seed`, `--random-seed`) is no part of the configuration: runs that differ in their seeds
+are repeats.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any
+
+from archive.values import is_number, whole_number
+
+SEEDS = ("seed", "random_seed", "manual_seed")
+"""Names of options that hold the seed."""
+
+POSITIONAL = "arguments"
+"""Name of the value that has the positional arguments."""
+
+_INTERPRETER = re.compile(r"(python|pypy)[\d.]*|bash|sh|zsh|node|julia|Rscript|perl|ruby")
+_OPTION = re.compile(r"--?([A-Za-z][\w.-]*)")
+_ASSIGNMENT = re.compile(r"[+~]{0,2}([A-Za-z_][\w.]*)=(.*)", re.DOTALL)
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """What a command says.
+
+    Attributes:
+        program: Name of the program: the script of an interpreter, `train.py`, or the first word.
+        values: Values by name, in the order of the command.
+        seed: The seed; None where none is given.
+    """
+
+    program: str
+    values: dict[str, Any] = field(default_factory=dict)
+    seed: int | None = None
+
+
+def read_command(command: Sequence[str]) -> Invocation:
+    """Return the program and the values of a command.
+
+    Args:
+        command: The program and its arguments, at least one word.
+    """
+    program, rest = _split_program(command)
+    values: dict[str, Any] = {}
+    positional: list[Any] = []
+    position = 0
+    while position < len(rest):
+        word = rest[position]
+        position += 1
+        if word == "--":
+            continue
+
+        option, equals, text = word.partition("=")
+        name = _option_name(option)
+        assignment = _ASSIGNMENT.fullmatch(word)
+        if name is not None and equals:
+            values[name] = read_value(text)
+        elif name is not None and position < len(rest) and _is_value(rest[position]):
+            values[name] = read_value(rest[position])
+            position += 1
+        elif name is not None:
+            values[name] = True
+        elif assignment is not None:
+            values[_plain_name(assignment[1])] = read_value(assignment[2])
+        else:
+            positional.append(read_value(word))
+
+    seed = None
+    for name in SEEDS:
+        if name in values:
+            given = values.pop(name)
+            seed = given if isinstance(given, int) and not isinstance(given, bool) else seed
+
+    if positional:
+        values[POSITIONAL] = positional
+
+    return Invocation(program, values, seed)
+
+
+def read_value(text: str) -> Any:
+    """Return the value that a text of a command stands for.
+
+    A number, true, false, null, or a list or object as JSON has them; else the text itself.
+    """
+    if (whole := whole_number(text)) is not None:
+        return whole
+
+    if _NUMBER.fullmatch(text):
+        number = float(text)
+        return number if is_number(number) else text
+
+    if text in ("True", "False", "true", "false"):
+        return text in ("True", "true")
+
+    if text[:1] in "[{" and text:
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            return text
+
+    return text
+
+
+def _split_program(command: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """Return the name of the program and the words after it."""
+    first = PurePath(command[0]).name
+    if not _INTERPRETER.fullmatch(first):
+        return first, command[1:]
+
+    for position, word in enumerate(command[1:], 1):
+        if word in ("-m", "-c") and position + 1 < len(command):
+            name = command[position + 1] if word == "-m" else "-c"
+            return name, command[position + 2 :]
+
+        if not word.startswith("-"):
+            return PurePath(word).name, command[position + 1 :]
+
+    return first, command[1:]
+
+
+def _option_name(word: str) -> str | None:
+    """Return the name of an option; None for any other word."""
+    match = _OPTION.fullmatch(word)
+    return None if match is None else _plain_name(match[1])
+
+
+def _plain_name(name: str) -> str:
+    """Return a name that Cypher takes without quotes: `model.num-layers` is model_num_layers."""
+    return re.sub(r"[^A-Za-z0-9_]", "_", name)
+
+
+def _is_value(word: str) -> bool:
+    """Return whether a word is the value of the option before it."""
+    return not word.startswith("-") or _NUMBER.fullmatch(word) is not None

@@ -1,0 +1,418 @@
+"""From folders of runs to the archive.
+
+    python -m archive.runs.delivery      deliver all runs of the home that the environment names
+
+A run that has ended becomes a proposal with its result, in one transaction; the token of the
+request is the id of the run, so that a repeated delivery changes nothing. A run whose recorder is
+gone without an end was killed, and is delivered as such. One process delivers at a time: another
+one that starts meanwhile ends at once, after it has left a note to look again.
+
+A study begins with its first run that has a metric to be judged by; runs without one wait for it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+from archive import __version__, settings
+from archive.architecture import codec
+from archive.architecture.graph import Architecture
+from archive.architecture.parameter_operations import configuration_of, graph_of_values
+from archive.errors import ArchiveError, UnknownNameError
+from archive.files import closing, try_lock
+from archive.queue.admission import known
+from archive.queue.causes import Cause
+from archive.runs.code_state import (
+    CodeState,
+    FileChange,
+    changes_of,
+    difference_text,
+    uncommitted,
+)
+from archive.runs.measurements import Measurements, choose_objective
+from archive.runs.run_folder import (
+    LOGGED,
+    RunFolder,
+    RunRecord,
+    is_running,
+    list_runs,
+    now,
+    runs_of,
+)
+from archive.runs.run_log import log_files, read_end
+from archive.runs.secrets import Secrets
+from archive.spaces.program import NAME as PROGRAM
+from archive.store.properties import curve_properties, proposal_id, whole_id
+from archive.store.records import Proposal, Result, State, Study
+from archive.store.studies.builds import Build
+from archive.store.studies.creation import check_new_name
+from archive.store.studies.studies import UNBOUNDED
+from archive.values import setting_text, whole_number
+
+if TYPE_CHECKING:
+    from archive.api import Archive
+    from archive.settings import Settings
+    from archive.store.records import Direction
+
+KIND = "record"
+"""Kind of the agent that makes the proposals of recorded runs."""
+
+CODE = "code"
+"""Name of the value that has the digest of the source files."""
+
+_LOCK = "delivery.lock"
+_AGAIN = "delivery.again"
+
+
+@dataclass(frozen=True)
+class _RunSuggestion:
+    """A run as a suggestion (`archive.queue.admission.SuggestionLike`)."""
+
+    architecture: Architecture
+    motivation: str | None
+    repeat: bool
+    parent: Architecture | None
+    operations: tuple[str, ...]
+    created: int
+    started: int
+    finished: int
+    properties: Mapping[str, Any] = field(default_factory=dict)
+
+
+def deliver_all(archive: Archive, runs: Iterator[RunFolder] | None = None) -> list[Proposal]:
+    """Deliver all runs that have ended, and return their proposals, oldest first.
+
+    Args:
+        archive: The archive.
+        runs: Folders of runs; None for all of the archive's home.
+    """
+    folders = list_runs(runs_of(archive.connection.settings.home)) if runs is None else runs
+    proposals = []
+    waiting = []
+    for folder in folders:
+        record = folder.read()
+        if record is None or record.proposal is not None or is_running(record):
+            continue
+
+        proposal = _deliver(archive, folder, record)
+        if proposal is None:
+            waiting.append((folder, record))
+        else:
+            proposals.append(proposal)
+
+    for folder, record in waiting:
+        proposal = _deliver(archive, folder, record)
+        if proposal is not None:
+            proposals.append(proposal)
+
+    return proposals
+
+
+def configuration_graph(record: RunRecord) -> Architecture:
+    """Return the graph of what a run was given: its program, its source files, its values."""
+    values = {"program": record.program}
+    if record.code is not None:
+        values[CODE] = CodeState.from_json(record.code).digest
+
+    for name, value in record.values.items():
+        # A program may have an option of that name.
+        values[f"{name}_" if name in ("program", CODE) else name] = value
+
+    return graph_of_values(values)
+
+
+def read_outcome(record: RunRecord, objective: str) -> Result | str:
+    """Return the result of a run that has ended, or the reason why it has none.
+
+    Args:
+        record: The run.
+        objective: Name of the metric that is the value.
+    """
+    if record.reason is not None:
+        return record.reason
+
+    value = record.metrics.get(objective)
+    if value is None:
+        known_metrics = ", ".join(sorted(record.metrics)[:8]) or "none"
+        return f"the run has no value of {objective}; its metrics: {known_metrics}"
+
+    seconds = None
+    if record.finished is not None:
+        seconds = max(0.0, (record.finished - record.started) / 1000)
+
+    return Result(
+        value=value,
+        metrics=record.metrics,
+        curve=record.curve,
+        seconds=seconds,
+        seed=record.seed,
+        environment=record.environment,
+        hardware=next(iter(record.environment.get("gpus", ())), None),
+    )
+
+
+def _deliver(archive: Archive, folder: RunFolder, record: RunRecord) -> Proposal | None:
+    """Store a run; None if its study has yet to begin."""
+    if record.finished is None:
+        _end_killed(folder, record)
+
+    study = _study_of(archive, record)
+    if study is None:
+        return None
+
+    outcome = read_outcome(record, study.objective)
+    architecture = configuration_graph(record)
+    existing = archive.connection.read(lambda tx: known(tx, study.name, [architecture]))
+    parent = _parent_of(archive, folder, record)
+    changes = _changes(archive, folder, record, parent)
+    suggestion = _RunSuggestion(
+        architecture,
+        record.motivation,
+        bool(existing),
+        None if parent is None or parent[1].key == architecture.key else parent[1],
+        _operations(architecture, parent, changes),
+        record.started,
+        record.started,
+        record.finished or now(),
+        _properties(folder, record, changes, parent),
+    )
+    agent = archive.proposals.register_agent(KIND, {}, __version__)
+    made = archive.proposals.create(
+        study.name, agent, [suggestion], outcomes=[outcome], unique=False, token=record.id
+    )
+    _add_network(archive, folder, record, architecture)
+    record.proposal = made[0].id
+    folder.write(record)
+    return made[0]
+
+
+def _end_killed(folder: RunFolder, record: RunRecord) -> None:
+    """Give a run whose recorder is gone the end that its files tell of."""
+    measurements = Measurements()
+    for path in log_files(folder.path):
+        with path.open(encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                measurements.read_line(line)
+
+    logged = folder.path / LOGGED
+    if logged.exists():
+        measurements.read_file(logged)
+
+    record.metrics = measurements.result()
+    record.curve = measurements.curve()
+    newest = 0.0
+    for path in folder.path.iterdir():
+        newest = max(newest, path.stat().st_mtime)
+
+    record.finished = max(record.started, int(newest * 1000))
+    record.reason = "killed: its recorder ended without a word"
+    record.cause = Cause.CRASH.value
+    folder.write(record)
+
+
+def _study_of(archive: Archive, record: RunRecord) -> Study | None:
+    """Return the study of a run, which is created at the first run that has a metric."""
+    name = record.study
+    if name in archive.studies.names():
+        return archive.studies.get(name)
+
+    chosen = None
+    if record.objective is not None:
+        chosen = (record.objective, record.direction or "minimise")
+    elif record.metrics:
+        chosen = choose_objective(record.metrics) or (next(iter(record.metrics)), "minimise")
+
+    if chosen is None:
+        return None
+
+    check_new_name(name)
+    objective, direction = chosen
+    task = record.task or name
+    study = Study(
+        name,
+        task,
+        f"{task}/recorded",
+        PROGRAM,
+        objective,
+        cast("Direction", direction),
+        budget=UNBOUNDED,
+    )
+    return archive.studies.create(study)
+
+
+def _parent_of(
+    archive: Archive, folder: RunFolder, record: RunRecord
+) -> tuple[Proposal, Architecture] | None:
+    """Return the proposal and the configuration that a run is a change of."""
+    if record.parent is None:
+        return None
+
+    identifier = _parent_id(archive, folder, record.study, record.parent)
+    if identifier is None:
+        return None
+
+    try:
+        proposal = archive.proposals.get(identifier)
+    except UnknownNameError:
+        return None
+
+    return proposal, archive.architectures.get(proposal.architecture_key)
+
+
+def _parent_id(archive: Archive, folder: RunFolder, study: str, parent: str) -> str | None:
+    """Return the id of the proposal that a user names; None where there is none."""
+    if parent == "best":
+        incumbent = archive.studies.snapshot(study).incumbent
+        return None if incumbent is None else incumbent.id
+
+    if parent == "last":
+        evaluated = archive.proposals.list(study, [State.COMPLETE])
+        return evaluated[-1].id if evaluated else None
+
+    number = whole_number(parent.lstrip("#"))
+    if number is not None:
+        return proposal_id(study, number)
+
+    # The id of a run, as it is before its delivery.
+    if "#" not in parent:
+        earlier = RunFolder(folder.path.parent / parent).read()
+        return None if earlier is None else earlier.proposal
+
+    return whole_id(parent)
+
+
+def _changes(
+    archive: Archive,
+    folder: RunFolder,
+    record: RunRecord,
+    parent: tuple[Proposal, Architecture] | None,
+) -> list[FileChange]:
+    """Return what differs in the source files: from the parent's, or else from the commit."""
+    if record.code is None:
+        return []
+
+    code = CodeState.from_json(record.code)
+    if parent is not None:
+        before = _code_of(folder, parent[0])
+        if before is not None:
+            return changes_of(before, code, folder.blobs)
+
+    return uncommitted(code, folder.blobs)
+
+
+def _code_of(folder: RunFolder, proposal: Proposal) -> CodeState | None:
+    """Return the source files of an earlier run, if its folder is here."""
+    if not proposal.request:
+        return None
+
+    earlier = RunFolder(folder.path.parent / proposal.request).read()
+    return None if earlier is None or earlier.code is None else CodeState.from_json(earlier.code)
+
+
+def _operations(
+    architecture: Architecture,
+    parent: tuple[Proposal, Architecture] | None,
+    changes: list[FileChange],
+) -> tuple[str, ...]:
+    """Return in words what a run changes of its parent: values, and source files."""
+    if parent is None:
+        return ()
+
+    before = configuration_of(parent[1])
+    after = configuration_of(architecture)
+    operations = []
+    for name in sorted({*before, *after} - {CODE}):
+        if before.get(name) != after.get(name):
+            old = setting_text(before[name]) if name in before else "absent"
+            new = setting_text(after[name]) if name in after else "absent"
+            operations.append(f"{name}: {old} -> {new}")
+
+    return tuple(operations) + tuple(map(str, changes))
+
+
+def _properties(
+    folder: RunFolder,
+    record: RunRecord,
+    changes: list[FileChange],
+    parent: tuple[Proposal, Architecture] | None,
+) -> dict[str, Any]:
+    """Return the further properties of the proposal of a run; absent where there is nothing."""
+    secrets = Secrets.find(os.environ)
+    properties: dict[str, Any] = {
+        "program": record.program,
+        "command": record.command or None,
+        "folder": record.folder or None,
+        "exit_status": record.status,
+        "log_end": read_end(folder.path) or None,
+        "diff": secrets.mask(difference_text(changes)) or None,
+        "changed": list(map(str, changes)) or None,
+        "derived_from": None if parent is None else parent[0].id,
+        "kept": [str(folder.path / "kept" / name) for name in record.kept] or None,
+        "cause": record.cause,
+    }
+    if record.code is not None:
+        code = CodeState.from_json(record.code)
+        properties |= {"code": code.digest, "code_commit": code.commit, "code_branch": code.branch}
+
+    if record.reason is not None:
+        properties |= curve_properties(record.curve)
+
+    return {name: value for name, value in properties.items() if value is not None}
+
+
+def _add_network(
+    archive: Archive, folder: RunFolder, record: RunRecord, architecture: Architecture
+) -> None:
+    """Store the network that a run has captured, as what its configuration builds."""
+    document = folder.network()
+    if document is None:
+        return
+
+    network = codec.from_dict(document["architecture"])
+    version = None if record.code is None else CodeState.from_json(record.code).digest
+    archive.builds.add([Build(architecture, network, record.program, version, None, None)])
+
+
+def deliver_home(configuration: Settings) -> list[Proposal]:
+    """Deliver the runs of a home, unless another process does; it then looks again for this one.
+
+    Args:
+        configuration: Settings of the archive.
+    """
+    from archive.api import connect
+
+    runs = runs_of(configuration.home)
+    runs.mkdir(parents=True, exist_ok=True)
+    again = runs / _AGAIN
+    again.touch()
+    proposals: list[Proposal] = []
+    while again.exists():
+        handle = try_lock(runs / _LOCK)
+        if handle is None:
+            return proposals
+
+        with closing(handle):
+            again.unlink(missing_ok=True)
+            with connect(configuration) as archive:
+                proposals += deliver_all(archive)
+
+    return proposals
+
+
+def main() -> int:
+    """Deliver the runs of the home that the environment names; 1 after an error, in one line."""
+    try:
+        deliver_home(settings.load())
+    except ArchiveError as error:
+        print(error, file=sys.stderr)
+        return 1
+
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,188 @@
+"""Begin and end of a run, for recorded commands and for `archive.record` alike."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from archive import settings as settings_module
+from archive.errors import UsageError
+from archive.runs import known_runs
+from archive.runs.code_state import CodeState, read_state
+from archive.runs.known_runs import KnownRun
+from archive.runs.measurements import Measurements
+from archive.runs.program import RUN_VARIABLE
+from archive.runs.run_folder import LOGGED, RunFolder, RunRecord, now, own_process, runs_of
+from archive.runs.secrets import MASK, Secrets
+from archive.values import is_number
+
+if TYPE_CHECKING:
+    from archive.settings import Settings
+
+TOLD = "told.json"
+"""Name of the file with what a program has told of itself, within `archive record`."""
+
+DELIVERY_LOG = "delivery.log"
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What a user says of a run.
+
+    Attributes:
+        study: Name of its study; None takes the name of the repository or of the folder.
+        parent: The run that it is a change of: STUDY#NUMBER, a number in the study, `best` or
+            `last`; None without one.
+        motivation: Reason for the run in words; None without one.
+        objective: Metric that it is judged by; None leaves it to the study, or to its metrics.
+        direction: `maximise` or `minimise` that metric; None with None.
+        task: Name of the task; None for that of the study.
+        pattern: Regular expression for lines with metrics; None for `name: value`.
+        keep: Patterns of files to keep.
+        limit: Seconds after which the program is ended; None for no limit.
+    """
+
+    study: str | None = None
+    parent: str | None = None
+    motivation: str | None = None
+    objective: str | None = None
+    direction: str | None = None
+    task: str | None = None
+    pattern: str | None = None
+    keep: Sequence[str] = ()
+    limit: float | None = None
+
+
+def check_objective(minimise: str | None, maximise: str | None) -> tuple[str | None, str | None]:
+    """Return the metric that a run is judged by, and its direction; None and None without one.
+
+    Raises:
+        UsageError: Both are given.
+    """
+    if minimise is not None and maximise is not None:
+        raise UsageError(
+            f"a run is judged by one metric: minimise {minimise!r} or maximise {maximise!r}"
+        )
+
+    if minimise is not None:
+        return minimise, "minimise"
+
+    return (None, None) if maximise is None else (maximise, "maximise")
+
+
+def start_delivery(configuration: Settings) -> None:
+    """Start a process that delivers the runs of a home, which this one does not wait for."""
+    runs = runs_of(configuration.home)
+    environment = {**os.environ, **settings_module.environment(configuration)}
+    # The process of the delivery is no part of the run.
+    environment.pop(RUN_VARIABLE, None)
+    with (runs / DELIVERY_LOG).open("ab") as log:
+        subprocess.Popen(
+            [sys.executable, "-m", "archive.runs.delivery"],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=environment,
+            cwd=configuration.home,
+            start_new_session=True,
+        )
+
+
+def begin(folder: RunFolder, request: RunRequest, program: str) -> RunRecord:
+    """Return the record of a run that begins now, with the state of its source files."""
+    here = Path.cwd()
+    state = read_state(here, folder.blobs)
+    pid, pid_started = own_process()
+    return RunRecord(
+        id=folder.id,
+        study=request.study or _default_study(state, here),
+        program=program,
+        folder=str(here),
+        motivation=request.motivation,
+        parent=request.parent,
+        objective=request.objective,
+        direction=request.direction,
+        task=request.task,
+        code=state.json() if state.files else None,
+        host=os.uname().nodename,
+        pid=pid,
+        pid_started=pid_started,
+        started=now(),
+    )
+
+
+def _default_study(state: CodeState, here: Path) -> str:
+    """Return the name of the repository, or else of the folder, as a study may have it."""
+    name = (state.folder if state.commit else here).name
+    kept = "".join(letter for letter in name if letter not in ",#").strip().lstrip("-")
+    return kept if kept and kept != "all" else "runs"
+
+
+def fingerprint(run: RunRecord) -> str:
+    """Return the digest of what a run is given."""
+    digest = None if run.code is None else CodeState.from_json(run.code).digest
+    return known_runs.fingerprint_of(run, digest)
+
+
+def take_told(folder: RunFolder, run: RunRecord, measurements: Measurements) -> None:
+    """Add what the program has told of itself to what was read of its output."""
+    logged = folder.path / LOGGED
+    if logged.exists():
+        measurements.read_file(logged)
+
+    with suppress(OSError, ValueError):
+        told = json.loads((folder.path / TOLD).read_text(encoding="utf-8"))
+        run.values |= masked(told.pop("values", {}), Secrets.find(os.environ))
+        for name, value in told.items():
+            # What the command says comes before what the program says.
+            if getattr(run, name) is None:
+                setattr(run, name, value)
+
+    run.metrics = measurements.result()
+    run.curve = measurements.curve()
+
+
+def end(folder: RunFolder, run: RunRecord) -> None:
+    """Write the end of a run, and make it known to later ones."""
+    folder.write(run)
+    network = folder.network()
+    known_runs.add(
+        folder.path.parent,
+        KnownRun(
+            run=run.id,
+            study=run.study,
+            fingerprint=fingerprint(run),
+            network=None if network is None else network.get("key"),
+            metrics=run.metrics,
+            reason=run.reason,
+            motivation=run.motivation,
+        ),
+    )
+
+
+def masked(values: Mapping[str, Any], secrets: Secrets) -> dict[str, Any]:
+    """Return JSON values by name, with secrets masked in texts."""
+    masked: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, bool) or value is None or is_number(value):
+            masked[name] = value
+        elif isinstance(value, str):
+            # A secret is no part of a configuration.
+            if secrets.mask(value) != MASK:
+                masked[name] = secrets.mask(value)
+        else:
+            masked[name] = json.loads(secrets.mask(json.dumps(value, default=str)))
+
+    return masked
+
+
+def say(text: str) -> None:
+    """Write a line for the user, where it does not mix with the program's output."""
+    print(f"archive: {text}", file=sys.stderr, flush=True)

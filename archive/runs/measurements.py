@@ -1,0 +1,287 @@
+"""Metrics that a program prints or writes to files.
+
+Lines of output, in this order:
+
+    {"step": 3, "val_loss": 0.52}               a JSON object: its numbers
+    epoch 3 | val_loss: 0.52 | lr=0.001         `name: value` and `name=value`
+    a line that the user's pattern matches      its groups `name` and `value`, or groups by name
+
+A line with a step, an epoch or an iteration is a point of the curve; the last value of each metric
+is the result's. Files that the program writes beside (`metrics.jsonl`, `metrics.json`) are read as
+such lines. Curves keep at most `MOST_POINTS` points: beyond, every second one is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from archive.errors import UsageError
+from archive.values import is_number
+
+STEPS = ("step", "epoch", "iter", "iteration", "global_step", "_step")
+"""Names of the number that orders the points of a curve."""
+
+MOST_POINTS = 2_000
+MOST_METRICS = 200
+MOST_STEP = 2**53 - 1
+MOST_LINE = 1 << 16
+"""Longest line that is searched, in letters."""
+MOST_FILE_BYTES = 64 << 20
+
+FILES = ("metrics.jsonl", "metrics.json", "results.json", "log.jsonl")
+"""Files with metrics that are read where the program has written them."""
+
+_PAIR = re.compile(
+    r"(?<![\w./-])([A-Za-z_][\w./]*)\s*[:=]\s*"
+    r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf))(?![\w.%/:-])",
+    re.ASCII | re.IGNORECASE,
+)
+_COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_STEP = re.compile(r"\b(step|epoch|iter(?:ation)?)\s*[:=#]?\s*\[?(\d+)", re.IGNORECASE | re.ASCII)
+
+
+@dataclass
+class Measurements:
+    """The metrics of one run so far.
+
+    Attributes:
+        pattern: A user's pattern for lines; None reads lines as the module says.
+        latest: The last value of each metric.
+        points: Metrics of each step.
+    """
+
+    pattern: re.Pattern[str] | None = None
+    latest: dict[str, float] = field(default_factory=dict)
+    points: dict[int, dict[str, float]] = field(default_factory=dict)
+    _distance: int = 0
+    _last: int = -1
+
+    def read_line(self, line: str) -> None:
+        """Take the metrics of a line, if it has any."""
+        if len(line) > MOST_LINE:
+            return
+
+        # A progress bar writes over its line.
+        for part in _COLOUR.sub("", line).split("\r"):
+            text = part.strip()
+            if text and _is_text(text):
+                self._read_text(text)
+
+    def _read_text(self, text: str) -> None:
+        if self.pattern is not None:
+            self._read_pattern(text)
+        elif text.startswith("{"):
+            self._read_object(text)
+        elif ":" in text or "=" in text:
+            self._read_pairs(text)
+
+    def add(self, step: int | None, metrics: Mapping[str, float]) -> None:
+        """Take metrics of a step; None where they belong to no step."""
+        for name, value in metrics.items():
+            if name in self.latest or len(self.latest) < MOST_METRICS:
+                self.latest[name] = value
+
+        if step is None or not self._takes(step):
+            return
+
+        self._last = max(self._last, step)
+        kept = {name: value for name, value in metrics.items() if name in self.latest}
+        self.points.setdefault(step, {}).update(kept)
+        if len(self.points) > MOST_POINTS:
+            self._thin()
+
+    def read_file(self, path: Path) -> None:
+        """Take the metrics of a file of JSON objects, or of one object."""
+        if path.stat().st_size > MOST_FILE_BYTES:
+            return
+
+        text = path.read_text(encoding="utf-8", errors="replace")
+        if path.suffix == ".json":
+            self._read_object(text)
+            return
+
+        for line in text.splitlines():
+            self._read_object(line.strip())
+
+    def result(self) -> dict[str, float]:
+        """Return the last value of each metric that is a number."""
+        return {name: value for name, value in self.latest.items() if math.isfinite(value)}
+
+    def curve(self) -> dict[str, list[float]]:
+        """Return the points as the lists of a curve, `epoch` among them; NaN where one lacks."""
+        steps = sorted(self.points)
+        names: dict[str, None] = {}
+        for step in steps:
+            names |= dict.fromkeys(self.points[step])
+
+        if not names:
+            return {}
+
+        curve = {"epoch": [float(step) for step in steps]}
+        for name in sorted(names):
+            curve[name] = [self.points[step].get(name, math.nan) for step in steps]
+
+        return curve
+
+    def _read_object(self, text: str) -> None:
+        try:
+            document = json.loads(text)
+        except (ValueError, RecursionError):
+            return
+
+        if not isinstance(document, dict):
+            return
+
+        step = None
+        metrics: dict[str, float] = {}
+        for name, value in _flat(document):
+            if name.lower() in STEPS and is_number(value) and value == int(value):
+                step = int(value)
+            elif is_number(value):
+                metrics[name] = float(value)
+
+        if metrics:
+            self.add(step, metrics)
+
+    def _read_pairs(self, text: str) -> None:
+        metrics = {}
+        for name, number in _PAIR.findall(text):
+            if name.lower() not in STEPS:
+                metrics[name] = float(number)
+
+        if not metrics:
+            return
+
+        step = _STEP.search(text)
+        self.add(None if step is None else int(step[2]), metrics)
+
+    def _read_pattern(self, text: str) -> None:
+        assert self.pattern is not None
+        metrics = {}
+        step = None
+        for match in self.pattern.finditer(text):
+            groups = match.groupdict()
+            if "name" in groups:
+                groups = {groups["name"] or "": groups.get("value"), "step": groups.get("step")}
+
+            for name, number in groups.items():
+                value = _number(number)
+                if value is not None and name.lower() in STEPS:
+                    step = int(value)
+                elif value is not None and name:
+                    metrics[name] = value
+
+        if metrics:
+            self.add(step, metrics)
+
+    def _takes(self, step: int) -> bool:
+        """Return whether a step is a point of the curve, as far from the last one as others are."""
+        if step in self.points:
+            return True
+
+        return 0 <= step <= MOST_STEP and (
+            not self._distance or step >= self._last + self._distance
+        )
+
+    def _thin(self) -> None:
+        """Leave out every second point."""
+        steps = sorted(self.points)[::2]
+        self.points = {step: self.points[step] for step in steps}
+        self._distance = steps[1] - steps[0]
+
+
+def compile_pattern(text: str) -> re.Pattern[str]:
+    r"""Return a user's pattern for lines.
+
+    Args:
+        text: A regular expression with a group for each metric, `val=(?P<val_loss>\S+)`, or with
+            the groups `name` and `value`; a group `step` orders the points.
+
+    Raises:
+        UsageError: It is no regular expression, or has no named group.
+    """
+    try:
+        pattern = re.compile(text)
+    except re.error as error:
+        raise UsageError(f"--metrics is no regular expression: {error}, in {text!r:.80}") from None
+
+    names = set(pattern.groupindex) - set(STEPS)
+    if not names or (("name" in names) != ("value" in names)):
+        raise UsageError(
+            "--metrics needs a named group for each metric, as in 'val=(?P<val_loss>\\S+)', or the "
+            f"groups name and value, got {text!r:.80}"
+        )
+
+    return pattern
+
+
+def choose_objective(names: Iterable[str]) -> tuple[str, str] | None:
+    """Return the metric that a run is judged by, and its direction, from the names it has.
+
+    A metric of the validation comes before one of the training, a loss or an error is minimised, and
+    an accuracy or a score maximised.
+
+    Returns:
+        Name and direction; None where no name says either.
+    """
+    ranked = []
+    for position, name in enumerate(names):
+        direction = direction_of(name)
+        if direction is None:
+            continue
+
+        held_out = any(word in name.lower() for word in ("val", "test", "dev", "eval"))
+        trained = "train" in name.lower()
+        ranked.append((trained, not held_out, position, name, direction))
+
+    if not ranked:
+        return None
+
+    best = min(ranked)
+    return best[3], best[4]
+
+
+def direction_of(name: str) -> str | None:
+    """Return `minimise` or `maximise` for the name of a metric; None where it says neither."""
+    lower = name.lower()
+    for word in ("loss", "err", "perplexity", "ppl", "bpb", "bits", "mse", "mae", "rmse", "nll"):
+        if word in lower:
+            return "minimise"
+
+    for word in ("acc", "score", "auc", "f1", "bleu", "reward", "r2", "iou", "map", "top1"):
+        if word in lower:
+            return "maximise"
+
+    return None
+
+
+def _is_text(line: str) -> bool:
+    """Return whether a line is text: binary output holds names and numbers by chance."""
+    return "\ufffd" not in line and line.replace("\t", " ").isprintable()
+
+
+def _flat(document: Mapping[str, Any], group: str = "") -> list[tuple[str, Any]]:
+    """Return the values of an object, those of inner objects as `group/name`."""
+    values: list[tuple[str, Any]] = []
+    for name, value in document.items():
+        if isinstance(value, dict):
+            values += _flat(value, f"{group}{name}/")
+        else:
+            values.append((f"{group}{name}", value))
+
+    return values
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        value = float(text or "")
+    except ValueError:
+        return None
+
+    return value if math.isfinite(value) else None

@@ -1,0 +1,256 @@
+"""The process of a recorded program, from its start to its end.
+
+The program has the terminal's input, its own environment with `ARCHIVE_RUN`, and two pipes. What it
+writes is passed on at once, goes into the log with secrets masked, and is searched for metrics.
+
+Ctrl-C reaches program and recorder alike; the recorder waits for the program's own end. SIGTERM and
+SIGHUP are passed on. A program whose recorder is killed is told to end. Processes that the program
+leaves behind do not hold the recorder.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from types import FrameType
+
+from archive.errors import UsageError
+from archive.runs.measurements import MOST_LINE, Measurements
+from archive.runs.run_log import RunLog
+from archive.runs.secrets import Secrets
+
+RUN_VARIABLE = "ARCHIVE_RUN"
+"""Variable with the folder of the run, for `archive.record` within the program."""
+
+GRACE_SECONDS = 10.0
+"""Time between SIGTERM, which is passed on, and SIGKILL."""
+
+OUTPUT = 1
+ERRORS = 2
+"""Descriptors of stdout and stderr, whatever stands in their place in this process."""
+
+_READ_BYTES = 1 << 16
+_LOOK_SECONDS = 0.2
+_PARENT_DEATH = 1
+
+
+@dataclass(frozen=True)
+class ProgramEnd:
+    """How a program ended.
+
+    Attributes:
+        status: Exit status; negative for a signal.
+        seconds: Its time.
+        cpu_seconds: Processor time of it and its children.
+        peak_memory_bytes: Largest memory of one of its processes.
+    """
+
+    status: int
+    seconds: float
+    cpu_seconds: float
+    peak_memory_bytes: int
+
+
+@dataclass
+class OutputReader:
+    """What becomes of the output of a program.
+
+    Attributes:
+        log: Where it is kept.
+        secrets: What is masked before.
+        measurements: What is searched for.
+    """
+
+    log: RunLog
+    secrets: Secrets
+    measurements: Measurements
+
+    def read(self, source: LineSource, content: bytes) -> None:
+        """Take a part of the output."""
+        kept = []
+        for line in source.lines(content):
+            text = line.decode(errors="replace")
+            kept.append(self.secrets.mask(text))
+            self.measurements.read_line(text)
+
+        if kept:
+            self.log.write("".join(kept).encode(errors="replace"))
+
+
+class LineSource:
+    """Lines of one stream, which comes in parts.
+
+    Args:
+        target: Descriptor to which the stream is passed on.
+    """
+
+    def __init__(self, target: int) -> None:
+        """Begin with no line."""
+        self._target: int | None = target
+        self._waiting = b""
+
+    def pass_on(self, content: bytes) -> None:
+        """Write a part where the program would have written it."""
+        if self._target is None:
+            return
+
+        try:
+            while content:
+                content = content[os.write(self._target, content) :]
+        except OSError:
+            # `archive record … | head` has seen enough; the run goes on.
+            self._target = None
+
+    def lines(self, content: bytes) -> Iterator[bytes]:
+        """Yield the lines that are whole with this part, with their ends."""
+        *whole, rest = (self._waiting + content).split(b"\n")
+        for line in whole:
+            yield line + b"\n"
+
+        # A progress bar and binary output have no ends of lines.
+        while len(rest) > MOST_LINE:
+            yield rest[:MOST_LINE]
+            rest = rest[MOST_LINE:]
+
+        self._waiting = rest
+
+    def last(self) -> Iterator[bytes]:
+        """Yield what has no end of line."""
+        if self._waiting:
+            yield self._waiting
+
+        self._waiting = b""
+
+
+def run_program(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    reader: OutputReader,
+    *,
+    limit: float | None = None,
+    output: int = OUTPUT,
+) -> ProgramEnd:
+    """Run a program to its end.
+
+    Args:
+        command: Program and arguments.
+        environment: Its environment variables.
+        reader: Takes its output.
+        limit: Seconds after which it is ended; None for no limit.
+        output: Descriptor to which its output is passed on; its errors go to stderr.
+
+    Raises:
+        UsageError: It cannot be started.
+    """
+    begin = time.perf_counter()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    try:
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            preexec_fn=_end_with_recorder,
+        )
+    except OSError as error:
+        raise UsageError(f"{command[0]!r} cannot be started: {error.strerror}") from error
+
+    with process, _signals_passed_on(process):
+        _read_output(process, reader, output, None if limit is None else begin + limit)
+        status = process.wait()
+
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return ProgramEnd(
+        status,
+        time.perf_counter() - begin,
+        after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+        after.ru_maxrss * 1024,
+    )
+
+
+def _read_output(
+    process: subprocess.Popen[bytes], reader: OutputReader, output: int, deadline: float | None
+) -> None:
+    """Read both pipes until the program has ended."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    sources = {
+        process.stdout.fileno(): LineSource(output),
+        process.stderr.fileno(): LineSource(ERRORS),
+    }
+    with selectors.DefaultSelector() as selector:
+        for descriptor in sources:
+            os.set_blocking(descriptor, False)
+            selector.register(descriptor, selectors.EVENT_READ)
+
+        while selector.get_map():
+            if deadline is not None and time.perf_counter() > deadline:
+                _end(process)
+                deadline = None
+
+            ready = selector.select(_LOOK_SECONDS)
+            if not ready and process.poll() is not None:
+                # A process that the program has left behind holds the pipe.
+                break
+
+            for key, _ in ready:
+                content = os.read(key.fd, _READ_BYTES)
+                if not content:
+                    selector.unregister(key.fd)
+                    continue
+
+                source = sources[key.fd]
+                source.pass_on(content)
+                reader.read(source, content)
+
+    for source in sources.values():
+        for line in source.last():
+            text = line.decode(errors="replace")
+            reader.log.write(reader.secrets.mask(text).encode(errors="replace"))
+            reader.measurements.read_line(text)
+
+
+@contextmanager
+def _signals_passed_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Leave Ctrl-C to the program, and pass SIGTERM and SIGHUP on to it."""
+
+    def ignore(number: int, frame: FrameType | None) -> None:
+        """Wait for the program, which got the signal from the terminal as well."""
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        with suppress(ProcessLookupError):
+            process.send_signal(number)
+
+    handlers = {signal.SIGINT: ignore, signal.SIGTERM: pass_on, signal.SIGHUP: pass_on}
+    replaced = {}
+    for number, handler in handlers.items():
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            replaced[number] = signal.signal(number, handler)
+
+    try:
+        yield
+    finally:
+        for number, earlier in replaced.items():
+            signal.signal(number, earlier)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+
+
+def _end_with_recorder() -> None:
+    """Let the kernel end the program with its recorder, where it can (Linux)."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PARENT_DEATH, signal.SIGTERM)

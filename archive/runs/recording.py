@@ -1,0 +1,240 @@
+"""Recording of runs: `archive record -- COMMAND`, and `archive.record(…)` within a program.
+
+    with archive.record("mine", why="wider") as run:
+        known = run.model(model, example)
+        for step in range(1000):
+            run.log(step, {"val_loss": loss})
+
+Within a program that `archive record` runs, `archive.record` adds to that run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from archive import settings as settings_module
+from archive.errors import UsageError
+from archive.files import write_atomically
+from archive.queue.causes import Cause
+from archive.runs import known_runs, life_cycle
+from archive.runs.known_runs import KnownRun
+from archive.runs.life_cycle import (
+    TOLD,
+    RunRequest,
+    begin,
+    check_objective,
+    end,
+    masked,
+    say,
+    take_told,
+)
+from archive.runs.measurements import Measurements
+from archive.runs.program import RUN_VARIABLE
+from archive.runs.run_folder import LOGGED, RunFolder, RunRecord, now, runs_of
+from archive.runs.secrets import Secrets
+from archive.runs.surroundings import describe
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from archive.settings import Settings
+
+
+class Recording:
+    """A run of this process, from the begin of a `with` block to its end.
+
+    Attributes:
+        folder: Folder of the run.
+    """
+
+    def __init__(self, folder: RunFolder, record: RunRecord | None) -> None:
+        """Begin; a run of `archive record` around this process has no record of its own here."""
+        self.folder = folder
+        self._record = record
+        self._told: dict[str, Any] = {}
+        self._logged = (folder.path / LOGGED).open("a", encoding="utf-8", buffering=1 << 14)
+        self._lock = threading.Lock()
+        self._unwritten = 0
+
+    @property
+    def id(self) -> str:
+        """Id of the run."""
+        return self.folder.id
+
+    def log(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Keep metrics of a step; they reach the disk with the first hundred, and at the end.
+
+        Args:
+            step: Step or epoch, at least 0.
+            metrics: Numbers by name.
+
+        Raises:
+            UsageError: The step is no whole number from 0, or a metric is no number.
+        """
+        number = _whole_step(step)
+        line: dict[str, Any] = {"step": number}
+        for name, value in metrics.items():
+            try:
+                line[name] = float(value)
+            except (TypeError, ValueError):
+                raise UsageError(
+                    f"the metric {name!r:.60} must be a number, got {value!r:.60}"
+                ) from None
+
+        text = json.dumps(line) + "\n"
+        with self._lock:
+            self._logged.write(text)
+            self._unwritten += 1
+            if self._unwritten >= 100:
+                self._logged.flush()
+                self._unwritten = 0
+
+    def set(self, **values: Any) -> None:
+        """Keep values that the run is given: `run.set(lr=3e-4, depth=4)`."""
+        self.tell(values={**self._told.get("values", {}), **values})
+
+    def tell(self, **told: Any) -> None:
+        """Keep what is told of the run, by the names of `RunRecord`."""
+        self._told |= {name: value for name, value in told.items() if value is not None}
+        write_atomically(self.folder.path / TOLD, json.dumps(self._told, default=str))
+
+    def model(self, model: nn.Module, *example: Any) -> list[KnownRun]:
+        """Capture the network that is trained, and return the earlier runs that trained it.
+
+        A network that cannot be exported is trained all the same; one line says why.
+
+        Args:
+            model: The module.
+            *example: Its inputs: tensors, of any batch.
+        """
+        from archive.architecture import codec
+        from archive.errors import ArchiveError
+        from archive.runs.captured import capture
+
+        try:
+            network = capture(model, example)
+        except ArchiveError as error:
+            say(f"the network is not captured: {error}")
+            return []
+
+        document = {"architecture": codec.to_dict(network), "key": network.functional_key}
+        self.folder.write_network(document)
+        known = known_runs.find(self.folder.path.parent, network=network.functional_key)
+        for run in known[-3:]:
+            say(f"this network was trained before, by {run}")
+
+        return known
+
+    def close(self, error: BaseException | None = None) -> None:
+        """End the run.
+
+        Args:
+            error: The exception that ended it; None where there was none.
+        """
+        with self._lock:
+            self._logged.close()
+
+        record = self._record
+        if record is None:
+            return
+
+        record.finished = now()
+        if error is not None:
+            record.reason = f"{type(error).__name__}: {error}"[:2000]
+            interrupted = isinstance(error, KeyboardInterrupt)
+            record.cause = (Cause.CRASH if interrupted else Cause.TRAINING).value
+
+        take_told(self.folder, record, Measurements())
+        end(self.folder, record)
+
+
+@contextmanager
+def record(
+    study: str | None = None,
+    *,
+    config: Mapping[str, Any] | None = None,
+    parent: str | None = None,
+    why: str | None = None,
+    minimise: str | None = None,
+    maximise: str | None = None,
+    task: str | None = None,
+    seed: int | None = None,
+    settings: Settings | None = None,
+) -> Iterator[Recording]:
+    """Record what the block does as one run.
+
+    The block never waits for the archive: the run is kept on disk, and delivered by a process of
+    its own. An exception ends the run with its message, and goes on.
+
+    Args:
+        study: Name of the study; None takes the name of the repository or of the folder.
+        config: Values that the run is given, by name.
+        parent: The run that it is a change of: STUDY#NUMBER, a number in the study, `best` or
+            `last`.
+        why: Reason for the run in words.
+        minimise: Metric that the run is judged by, smaller is better.
+        maximise: Metric that the run is judged by, larger is better.
+        task: Name of the task; None for that of the study.
+        seed: Seed of the run; runs that differ in it alone are repeats.
+        settings: Settings of the archive; None reads them as commands do.
+
+    Raises:
+        UsageError: Both `minimise` and `maximise` are given.
+        StoreError: The folder of the run cannot be made.
+    """
+    objective, direction = check_objective(minimise, maximise)
+    outer = os.environ.get(RUN_VARIABLE)
+    if outer and Path(outer).is_dir():
+        recording = Recording(RunFolder(Path(outer)), None)
+        recording.tell(
+            values=dict(config or {}),
+            parent=parent,
+            motivation=why,
+            objective=objective,
+            direction=direction,
+            task=task,
+            seed=seed,
+        )
+        with closing(recording):
+            yield recording
+
+        return
+
+    configuration = settings_module.load() if settings is None else settings
+    folder = RunFolder.create(runs_of(configuration.home))
+    request = RunRequest(study, parent, why, objective, direction, task)
+    run = begin(folder, request, Path(sys.argv[0] or "python").name)
+    run.command = [Secrets.find(os.environ, sys.argv).mask(word) for word in sys.argv]
+    run.values = masked(dict(config or {}), Secrets.find(os.environ))
+    run.seed = seed
+    run.environment = describe(sys.executable, os.environ)
+    folder.write(run)
+    recording = Recording(folder, run)
+    try:
+        yield recording
+    except BaseException as error:
+        recording.close(error)
+        life_cycle.start_delivery(configuration)
+        raise
+
+    recording.close()
+    life_cycle.start_delivery(configuration)
+
+
+def _whole_step(step: Any) -> int:
+    try:
+        number = int(step)
+    except (TypeError, ValueError, OverflowError):
+        number = -1
+
+    if isinstance(step, bool) or number < 0 or number != step:
+        raise UsageError(f"a step must be a whole number from 0, got {step!r:.60}")
+
+    return number

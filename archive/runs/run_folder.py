@@ -1,0 +1,187 @@
+"""The folder of one run: all that is known of it, on disk, until the archive has it.
+
+    HOME/runs/ID/run.json        the run (`RunRecord`), written as a whole at its start and its end
+    HOME/runs/ID/log.*           its output (`archive.runs.run_log`)
+    HOME/runs/ID/metrics.jsonl   metrics that `archive.record` has logged
+    HOME/runs/ID/network.json    the network that `archive.record` has captured
+    HOME/runs/ID/kept/           copies of the files that the user asked to keep
+    HOME/runs/blobs/             source files that git does not have (`code_state.BlobFolder`)
+
+A run without an end whose recorder is gone was killed: a process is looked up by its id and the
+time of its start.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import secrets
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from archive.errors import StoreError
+from archive.files import write_atomically
+from archive.runs.code_state import BlobFolder
+from archive.server.run_file import process_alive
+
+RUN = "run.json"
+NETWORK = "network.json"
+LOGGED = "metrics.jsonl"
+
+
+@dataclass
+class RunRecord:
+    """What is known of one run.
+
+    Attributes:
+        id: Its id, which begins with the time of its start.
+        study: Name of its study.
+        program: Name of the program.
+        command: Program and arguments, masked; empty for `archive.record` within a program.
+        values: Values by name.
+        folder: Folder in which it ran.
+        seed: Its seed; None where none is known.
+        motivation: Reason for the run in words; None without one.
+        parent: Id of the proposal that it is a change of; None without one.
+        objective: Metric that it is judged by; None leaves it to the study, or to its metrics.
+        direction: `maximise` or `minimise`; None likewise.
+        task: Name of the task; None for that of the study.
+        code: State of its source files, as `CodeState.json` gives it; None where there is none.
+        host: Name of its machine.
+        pid: Process of its recorder.
+        pid_started: Start of that process, in seconds since 1970.
+        started: Start of the run, in milliseconds since 1970.
+        finished: Its end; None while it runs.
+        status: Exit status, negative for a signal; None while it runs, and where it is unknown.
+        reason: Why it failed; None where it did not.
+        cause: Kind of that reason, as `archive.queue.causes` lists them.
+        metrics: Its last metrics.
+        curve: Its metrics by step.
+        environment: Packages, devices and settings that its value may depend on.
+        kept: Files that were kept, as names in the folder `kept`.
+        proposal: Id of the proposal that it became; None before its delivery.
+    """
+
+    id: str
+    study: str
+    program: str
+    command: list[str] = field(default_factory=list)
+    values: dict[str, Any] = field(default_factory=dict)
+    folder: str = ""
+    seed: int | None = None
+    motivation: str | None = None
+    parent: str | None = None
+    objective: str | None = None
+    direction: str | None = None
+    task: str | None = None
+    code: dict[str, Any] | None = None
+    host: str = ""
+    pid: int = 0
+    pid_started: float = 0.0
+    started: int = 0
+    finished: int | None = None
+    status: int | None = None
+    reason: str | None = None
+    cause: str | None = None
+    metrics: dict[str, float] = field(default_factory=dict)
+    curve: dict[str, list[float]] = field(default_factory=dict)
+    environment: dict[str, Any] = field(default_factory=dict)
+    kept: list[str] = field(default_factory=list)
+    proposal: str | None = None
+
+
+class RunFolder:
+    """The folder of one run.
+
+    Attributes:
+        path: The folder.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Keep the path."""
+        self.path = path
+
+    @classmethod
+    def create(cls, runs: Path) -> RunFolder:
+        """Make the folder of a new run, which its owner alone may read."""
+        seconds, rest = divmod(time.time_ns(), 1_000_000_000)
+        moment = time.strftime("%Y%m%d-%H%M%S", time.gmtime(seconds))
+        path = runs / f"{moment}-{rest // 1000:06d}-{secrets.token_hex(2)}"
+        try:
+            runs.mkdir(parents=True, mode=0o700, exist_ok=True)
+            path.mkdir(mode=0o700)
+        except OSError as error:
+            raise StoreError(f"the run cannot be kept in {path}: {error.strerror}") from error
+
+        return cls(path)
+
+    @property
+    def id(self) -> str:
+        """Id of the run."""
+        return self.path.name
+
+    @property
+    def blobs(self) -> BlobFolder:
+        """Source files of all runs."""
+        return BlobFolder(self.path.parent / "blobs")
+
+    def write(self, record: RunRecord) -> None:
+        """Write the run, as a whole or not at all."""
+        write_atomically(self.path / RUN, json.dumps(asdict(record), indent=1, default=str) + "\n")
+
+    def read(self) -> RunRecord | None:
+        """Return the run; None where there is no readable one."""
+        with suppress(OSError, ValueError, TypeError):
+            return RunRecord(**json.loads((self.path / RUN).read_text(encoding="utf-8")))
+
+        return None
+
+    def network(self) -> dict[str, Any] | None:
+        """Return the captured network as a JSON object; None without one."""
+        with suppress(OSError, ValueError):
+            document = json.loads((self.path / NETWORK).read_text(encoding="utf-8"))
+            return document if isinstance(document, dict) else None
+
+        return None
+
+    def write_network(self, document: Mapping[str, Any]) -> None:
+        """Keep the captured network."""
+        write_atomically(self.path / NETWORK, json.dumps(document))
+
+
+def runs_of(home: Path) -> Path:
+    """Return the folder of the runs of an archive's home."""
+    return home / "runs"
+
+
+def list_runs(runs: Path) -> Iterator[RunFolder]:
+    """Yield the folders of runs, oldest first."""
+    with suppress(FileNotFoundError):
+        for path in sorted(runs.iterdir()):
+            if (path / RUN).exists():
+                yield RunFolder(path)
+
+
+def is_running(record: RunRecord) -> bool:
+    """Return whether the recorder of a run is alive, or runs on another machine."""
+    if record.finished is not None:
+        return False
+
+    return record.host != platform.node() or process_alive(record.pid, record.pid_started)
+
+
+def own_process() -> tuple[int, float]:
+    """Return the id of this process and the time of its start."""
+    import psutil
+
+    return os.getpid(), psutil.Process().create_time()
+
+
+def now() -> int:
+    """Return the time in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000

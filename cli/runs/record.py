@@ -1,0 +1,140 @@
+"""`archive record`: runs any program, and keeps what it was given and what it brought."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from archive.cli.parameters import Duration
+from archive.cli.render import json_option, print_json, print_message
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """A run that was recorded.
+
+    Attributes:
+        run: Its id.
+        study: Name of its study.
+        proposal: Id of its proposal; null where the archive has it later.
+        status: Exit status of the program, negative for a signal.
+        metrics: Its last metrics by name.
+        reason: Why it failed; null where it did not.
+        earlier: Ids of the runs of the same program, source files and values.
+    """
+
+    run: str
+    study: str
+    proposal: str | None
+    status: int | None
+    metrics: dict[str, float]
+    reason: str | None
+    earlier: list[str]
+
+
+@click.command(
+    short_help="Run a program, and keep what it was given and what it brought.",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option(
+    "--study", metavar="NAME", show_default="the repository or the folder", help="Study of the run."
+)
+@click.option(
+    "--parent",
+    metavar="RUN",
+    help="Run that this one is a change of: STUDY#NUMBER, a number, best or last.",
+)
+@click.option("--why", metavar="TEXT", help="Reason for the run.")
+@click.option("--minimise", metavar="METRIC", help="Metric to judge runs by, smaller is better.")
+@click.option("--maximise", metavar="METRIC", help="Metric to judge runs by, larger is better.")
+@click.option("--task", metavar="NAME", show_default="the study's name", help="Task of the study.")
+@click.option(
+    "--metrics",
+    "pattern",
+    metavar="REGEX",
+    show_default="name: value",
+    help="Pattern of lines with metrics, with a named group for each.",
+)
+@click.option("--keep", metavar="GLOB", multiple=True, help="Files to keep. May be repeated.")
+@click.option("--limit", type=Duration(), help="Longest time of the program.")
+@click.option("--skip-known", is_flag=True, help="Do not run what ran before with a result.")
+@click.option("--wait", is_flag=True, help="Wait until the archive has the run.")
+@json_option
+@click.pass_context
+def record(ctx: click.Context, /, command: tuple[str, ...], as_json: bool, **options: Any) -> None:
+    """Run COMMAND, and keep arguments, source files, output, metrics and outcome as a run.
+
+    Metrics are read from lines as "val_loss: 0.52" or {"step": 3, "val_loss": 0.52}, from
+    metrics.jsonl, metrics.json and results.json in the folder, and from archive.record in a Python
+    program. The exit status is the program's. The archive gets the run from a process of its own.
+
+    Example: archive record --why "wider" --parent best -- python train.py --width 256
+    """
+    from archive.cli.parameters import settings_of
+    from archive.runs import life_cycle
+    from archive.runs.life_cycle import RunRequest, check_objective
+    from archive.runs.program import ERRORS, OUTPUT
+    from archive.runs.recorded_command import PreparedRun
+    from archive.settings import load
+
+    objective, direction = check_objective(options["minimise"], options["maximise"])
+    request = RunRequest(
+        study=options["study"],
+        parent=options["parent"],
+        motivation=options["why"],
+        objective=objective,
+        direction=direction,
+        task=options["task"],
+        pattern=options["pattern"],
+        keep=options["keep"],
+        limit=options["limit"],
+    )
+    configuration = load(**settings_of(ctx))
+    prepared = PreparedRun(command, request, configuration)
+    for known in prepared.earlier[-3:]:
+        print_message(f"the same program, source files and arguments ran before: {known}")
+
+    finished = [known for known in prepared.earlier if known.reason is None]
+    if options["skip_known"] and finished:
+        prepared.discard()
+        print_message("it is left out, as --skip-known says")
+        return
+
+    # The document alone is on stdout.
+    recorded = prepared.run(ERRORS if as_json else OUTPUT)
+    run = recorded.record
+    if options["wait"]:
+        from archive.runs.delivery import deliver_home
+
+        deliver_home(configuration)
+        run = recorded.folder.read() or run
+    else:
+        life_cycle.start_delivery(configuration)
+
+    if as_json:
+        earlier = [known.run for known in recorded.earlier]
+        print_json(
+            RecordedRun(
+                run.id, run.study, run.proposal, run.status, run.metrics, run.reason, earlier
+            )
+        )
+    else:
+        outcome = run.reason or _metrics(run.metrics)
+        print_message(f"recorded as {run.proposal or run.id} in the study {run.study}: {outcome}")
+
+    if run.status:
+        sys.exit(run.status if run.status > 0 else 128 - run.status)
+
+
+def _metrics(metrics: dict[str, float]) -> str:
+    """Return the metrics of a run on one line, without those of its process."""
+    shown = []
+    for name, value in metrics.items():
+        if name not in ("cpu_seconds", "peak_memory_bytes"):
+            shown.append(f"{name} {value:.4g}")
+
+    return ", ".join(shown[:6]) or "no metrics were found in its output"

@@ -1,0 +1,118 @@
+"""`archive record` and `archive tried`, typed as a user does."""
+
+import sys
+import time
+
+import pytest
+
+from archive.cli.runs.tried import read_day
+from archive.errors import UsageError
+from tests.support.commands import Shell
+from tests.support.json_documents import check
+
+TRAIN = """
+import sys
+rate = float(sys.argv[2])
+if rate > 1:
+    raise ValueError("diverged")
+print("step 1 val_loss:", rate)
+"""
+
+
+@pytest.fixture
+def user(archive, store_settings, tmp_path, monkeypatch):
+    """A user whose runs are delivered where they wait for it: no process stays behind."""
+    from archive.runs import life_cycle
+
+    started = []
+    monkeypatch.setattr(life_cycle, "start_delivery", started.append)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(TRAIN)
+    shell = Shell(store_settings, tmp_path)
+    shell.deliveries = started
+    return shell
+
+
+def record(user, rate, *options, code=0):
+    command = ("--", sys.executable, "train.py", "--rate", str(rate))
+    return user.types("record", "--study", "tuning", *options, *command, code=code)
+
+
+def test_runs_are_recorded_and_found_with_what_they_brought(archive, user, capfd):
+    record(user, 0.5, "--why", "the usual rate")
+    assert len(user.deliveries) == 1
+    record(user, 0.25, "--why", "half the rate", "--parent", "best", "--wait")
+    failed = record(user, 2, "--why", "twice", "--parent", "0", "--wait", code=1)
+    assert "recorded as tuning#00002" in failed.stderr
+    assert "ended with status 1: ValueError: diverged" in failed.stderr
+
+    table = user.types("tried", "rate").stdout
+    assert "tuning#00001" in table and "+0.25" in table and "half the rate" in table
+    assert "nothing on record holds 'muon'" in user.types("tried", "muon").stderr
+    (document,) = check("tried", user.types("tried", "twice", "--json").stdout)
+    assert document["runs"][0]["reason"] == "ended with status 1: ValueError: diverged"
+    assert document["found"] == 1
+    assert "2 of 3 runs: --limit shows more" not in table
+    assert "1 of 3 runs: --limit shows more" in user.types("tried", "--limit", "1").stderr
+
+
+def test_what_ran_before_is_named_and_can_be_left_out(user, capfd):
+    first = record(user, 0.5, "--json")
+    (document,) = check("record", first.stdout)
+    again = record(user, 0.5, "--skip-known")
+    assert f"ran before: {document['run']}: val_loss 0.5" in again.stderr
+    assert "it is left out, as --skip-known says" in again.stderr
+    assert not record(user, 0.75, "--skip-known", "--json").stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ("--minimise", "a", "--maximise", "b"),
+            "judged by one metric: minimise 'a' or maximise 'b'",
+        ),
+        (("--metrics", "("), "--metrics is no regular expression"),
+        (("--limit", "soon"), "soon"),
+    ],
+)
+def test_a_mistake_is_one_line_and_runs_nothing(user, options, message):
+    error = record(user, 0.5, *options, code=2).stderr
+    assert message in error
+    assert "Traceback" not in error
+
+
+def test_the_exit_status_is_the_programs(user, capfd):
+    record_exit = ("record", "--", sys.executable, "-c")
+    user.types(*record_exit, "raise SystemExit(7)", code=7)
+    user.types(*record_exit, "import os; os.kill(os.getpid(), 15)", code=143)
+    user.types("record", "--", "./missing", code=2)
+
+
+def test_a_process_of_its_own_delivers_and_the_program_does_not_wait(
+    archive, store_settings, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    arguments = ("record", "--study", "own", "--", sys.executable, "-c", "print('loss: 1')")
+    done = Shell(store_settings, tmp_path).runs(*arguments)
+    assert done.stdout == "loss: 1\n"
+    assert "in the study own: loss 1" in done.stderr
+    for _ in range(600):
+        if "own" in archive.studies.names() and archive.studies.evaluations("own"):
+            break
+
+        time.sleep(0.1)
+    else:
+        log = store_settings.home / "runs" / "delivery.log"
+        pytest.fail(log.read_text())
+
+
+@pytest.mark.parametrize("text", ["2026", "2026-08", "2026-08-31"])
+def test_a_day_a_month_or_a_year(text):
+    assert read_day(text) >= read_day("2026")
+
+
+@pytest.mark.parametrize("text", ["yesterday", "2026-13", ""])
+def test_no_other_text_is_a_day(text):
+    with pytest.raises(UsageError, match="--since takes a day"):
+        read_day(text)

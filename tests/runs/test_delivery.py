@@ -1,0 +1,203 @@
+"""From folders of runs to the archive, and what was tried."""
+
+import platform
+import sys
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from archive.architecture import codec
+from archive.queries.runs import find_runs, runs_of_network
+from archive.runs import delivery
+from archive.runs.delivery import deliver_all
+from archive.runs.life_cycle import RunRequest
+from archive.runs.recorded_command import PreparedRun
+from archive.runs.run_folder import RunFolder, RunRecord, list_runs, now
+from archive.store.records import State
+from tests.support.networks.block_nets import residual_net
+
+GONE = {"host": platform.node(), "pid": 2**22 + 1}
+"""The recorder of a run that is no longer there."""
+
+
+@pytest.fixture
+def runs(archive, store_settings, tmp_path, monkeypatch):
+    """Records runs and delivers them: `runs.write(…)` without a program, `runs.run(…)` with one."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("PATH", "")
+    home = tmp_path / "home"
+
+    def deliver():
+        return deliver_all(archive, list_runs(home / "runs"))
+
+    def write(**values):
+        made = RunFolder.create(home / "runs")
+        record = {"study": "s", "program": "t.py", "started": now() - 1000, "finished": now()}
+        made.write(RunRecord(**{"id": made.id, "metrics": {"loss": 1.0}, **record, **values}))
+        return made
+
+    def run(code, *arguments, **request):
+        (folder / "train.py").write_text(code)
+        command = [sys.executable, "train.py", *arguments]
+        configuration = replace(store_settings, home=home)
+        PreparedRun(command, RunRequest(study="s", **request), configuration).run()
+        return deliver()
+
+    return SimpleNamespace(write=write, run=run, deliver=deliver, home=home)
+
+
+@pytest.mark.every_server
+def test_a_run_is_a_proposal_with_its_result_and_its_change(archive, runs):
+    (first,) = runs.run("print('epoch 1 loss: 0.5')\n", "--lr", "1", "--seed", "3")
+    (second,) = runs.run(
+        "print('epoch 1 loss: 0.25')\n", "--lr", "2", motivation="a larger step", parent="best"
+    )
+    study = archive.studies.get("s")
+    assert (study.space, study.objective, study.direction) == ("program", "loss", "minimise")
+    evaluation = archive.studies.evaluation(first.id)
+    assert (evaluation.value, evaluation.seed, evaluation.curve["loss"]) == (0.5, 3, [0.5])
+
+    cypher = (
+        "MATCH (p:Proposal {id: $id}) RETURN p.parameter_lr, p.derived_from, p.changed, p.diff, "
+        "p.exit_status, p.log_end, p.motivation"
+    )
+    (row,) = archive.query(cypher, {"id": second.id}).rows
+    assert list(row[:3]) == [2, first.id, ["train.py +1 -1"]]
+    assert "-print('epoch 1 loss: 0.5')\n+print('epoch 1 loss: 0.25')" in row[3]
+    assert list(row[4:]) == [0, "epoch 1 loss: 0.25\n", "a larger step"]
+    (morph,) = archive.query("MATCH ()-[m:MORPHED_INTO]->() RETURN m.operations").rows
+    assert morph[0] == ["lr: 1 -> 2", "train.py +1 -1"]
+
+    (found,), count = find_runs(archive.connection, ["LARGER"])
+    assert (found.run, found.gain, count) == (second.id, 0.25, 1)
+    assert find_runs(archive.connection, ["0.5'"], since=now() + 10_000) == ([], 0)
+
+
+def test_a_delivery_that_is_repeated_changes_nothing(archive, runs):
+    made = runs.write()
+    (proposal,) = runs.deliver()
+    assert runs.deliver() == []
+    # The process may have ended after the transaction.
+    record = made.read()
+    assert record.proposal == proposal.id
+    made.write(replace(record, proposal=None))
+    assert [again.id for again in runs.deliver()] == [proposal.id]
+    assert len(archive.proposals.list("s")) == 1
+
+
+def test_runs_that_differ_in_their_seeds_repeat_one_configuration(archive, runs):
+    for seed in range(3):
+        runs.write(seed=seed, values={"lr": 0.1}, metrics={"loss": float(seed)})
+
+    first, *repeats = runs.deliver()
+    assert {repeat.architecture_key for repeat in repeats} == {first.architecture_key}
+    assert [first.repeat, *(repeat.repeat for repeat in repeats)] == [False, True, True]
+    assert len(archive.studies.evaluations("s")) == 3
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"reason": "ended with status 1: diverged", "status": 1}, "ended with status 1: diverged"),
+        ({"metrics": {"acc": 1.0}}, "the run has no value of loss; its metrics: acc"),
+        ({"metrics": {}}, "the run has no value of loss; its metrics: none"),
+    ],
+)
+def test_a_run_without_a_value_fails_with_its_reason(archive, runs, values, reason):
+    runs.write()
+    runs.write(values={"lr": 2}, curve={"epoch": [1.0], "loss": [9.0]}, **values)
+    _, failed = runs.deliver()
+    assert (failed.state, failed.reason) == (State.FAILED, reason)
+
+
+def test_a_study_begins_with_the_first_run_that_has_a_metric(archive, runs):
+    runs.write(metrics={}, reason="ended with status 2", values={"lr": 1})
+    assert runs.deliver() == []
+    runs.write(metrics={"val_acc": 0.5, "loss": 1.0}, values={"lr": 2})
+    assert len(runs.deliver()) == 2
+    assert archive.studies.get("s").objective == "val_acc"
+
+
+def test_a_run_whose_recorder_was_killed_is_a_result_with_its_reason(archive, runs):
+    runs.write()
+    killed = runs.write(finished=None, metrics={}, values={"lr": 2}, **GONE)
+    (killed.path / "log.head").write_text("epoch 1 loss: 0.75\nepoch 2 loss: 0.5\n")
+    with (killed.path / "run.json").open() as file:
+        assert '"finished": null' in file.read()
+
+    _, failed = runs.deliver()
+    assert failed.reason == "killed: its recorder ended without a word"
+    cypher = "MATCH (p:Proposal {id: $id}) RETURN p.curve_loss, p.cause, p.log_end"
+    (row,) = archive.query(cypher, {"id": failed.id}).rows
+    assert list(row) == [[0.75, 0.5], "crash", "epoch 1 loss: 0.75\nepoch 2 loss: 0.5\n"]
+
+
+def test_a_run_that_goes_on_is_left_alone(archive, runs):
+    from archive.runs.run_folder import own_process
+
+    pid, started = own_process()
+    runs.write(finished=None, host=platform.node(), pid=pid, pid_started=started)
+    runs.write(finished=None, host="another machine", pid=1)
+    assert runs.deliver() == []
+
+
+@pytest.mark.parametrize(
+    ("parent", "number"),
+    [("best", 1), ("last", 2), ("0", 0), ("#1", 1), ("s#2", 2), ("9", None), ("gone", None)],
+)
+def test_a_parent_is_named_in_any_form(archive, runs, parent, number):
+    for value in (3.0, 1.0, 2.0):
+        runs.write(metrics={"loss": value}, values={"lr": value})
+
+    runs.deliver()
+    runs.write(parent=parent, values={"lr": 9.0})
+    runs.deliver()
+    ((derived,),) = archive.query("MATCH (p:Proposal {number: 3}) RETURN p.derived_from").rows
+    assert derived == (None if number is None else f"s#{number:05d}")
+
+
+def test_the_network_of_a_run_is_what_its_configuration_builds(archive, runs):
+    network = residual_net()
+    for width in (1, 2):
+        made = runs.write(values={"width": width})
+        document = {"architecture": codec.to_dict(network), "key": network.functional_key}
+        made.write_network(document)
+
+    first, second = runs.deliver()
+    found = runs_of_network(archive.connection, network.functional_key)
+    assert {run.run for run in found} == {first.id, second.id}
+    configuration = archive.architectures.get(first.architecture_key)
+    assert archive.builds.network_of(configuration).key == network.key
+
+
+def test_two_deliveries_at_once_store_a_run_once(archive, store_settings, runs, monkeypatch):
+    runs.write()
+    calls = []
+
+    def deliver(opened):
+        # Another process asks while this one is at work, and leaves it a note.
+        calls.append(len(calls))
+        if len(calls) == 1:
+            assert delivery.deliver_home(settings) == []
+
+        return []
+
+    settings = replace(store_settings, home=runs.home)
+    monkeypatch.setattr(delivery, "deliver_all", deliver)
+    monkeypatch.setattr("archive.api.connect", lambda _: _Opened(archive))
+    delivery.deliver_home(settings)
+    assert calls == [0, 1]
+
+
+class _Opened:
+    def __init__(self, archive):
+        self.archive = archive
+
+    def __enter__(self):
+        return self.archive
+
+    def __exit__(self, *_):
+        return None

@@ -1,0 +1,101 @@
+"""Metrics in what a program prints and writes."""
+
+import math
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archive.errors import UsageError
+from archive.runs.measurements import (
+    MOST_POINTS,
+    Measurements,
+    choose_objective,
+    compile_pattern,
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "step", "metrics"),
+    [
+        ("epoch 3 | val_loss: 0.52 | lr=0.001", 3, {"val_loss": 0.52, "lr": 0.001}),
+        ("step:250/1000 val_loss:3.28 train_time:41ms", 250, {"val_loss": 3.28}),
+        ('{"step": 7, "val": {"loss": 1.5}, "name": "x"}', 7, {"val/loss": 1.5}),
+        ("Epoch [4] acc = 93.5", 4, {"acc": 93.5}),
+        ("accuracy=.5", None, {"accuracy": 0.5}),
+        ("loss: 1e-3, val/acc: -2.", None, {"loss": 1e-3, "val/acc": -2.0}),
+        ("at 12:30:05 the file http://host:80/x opened", None, {}),
+        ("accuracy: 93%", None, {}),
+        ("{'not': json", None, {}),
+        ("\x1b[1mepoch 2\x1b[0m loss: 0.5", 2, {"loss": 0.5}),
+        ("step 1 loss=3\rstep 1 loss=2", 1, {"loss": 2.0}),
+        ("\0x: 5", None, {}),
+        ('{"flag": true}', None, {}),
+    ],
+)
+def test_a_line_has_metrics_and_a_step(line, step, metrics):
+    measurements = Measurements()
+    measurements.read_line(line)
+    assert measurements.latest == metrics
+    assert measurements.points == ({} if step is None else {step: metrics})
+
+
+def test_a_value_that_is_no_number_is_no_result_but_a_point():
+    measurements = Measurements()
+    measurements.read_line("epoch 1 loss: 0.5")
+    measurements.read_line("epoch 2 loss: nan")
+    assert measurements.result() == {}
+    assert measurements.curve()["loss"][0] == 0.5
+    assert math.isnan(measurements.curve()["loss"][1])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line", "metrics"),
+    [
+        (r"val=(?P<val_loss>\S+)", "val=0.25;", {}),
+        (r"val=(?P<val_loss>[\d.]+)", "val=0.25;", {"val_loss": 0.25}),
+        (r"(?P<name>\w+) is (?P<value>[\d.]+)", "acc is 0.9, loss is 2", {"acc": 0.9, "loss": 2.0}),
+    ],
+)
+def test_a_pattern_of_the_user(pattern, line, metrics):
+    measurements = Measurements(compile_pattern(pattern))
+    measurements.read_line(line)
+    assert measurements.latest == metrics
+
+
+@pytest.mark.parametrize("pattern", ["(", "no group", "(?P<name>x)", "(?P<step>1)"])
+def test_a_pattern_without_a_use_is_refused(pattern):
+    with pytest.raises(UsageError, match="--metrics"):
+        compile_pattern(pattern)
+
+
+@given(st.integers(1, 5000), st.integers(1, 1000))
+def test_a_long_curve_is_thinned_evenly(count, distance):
+    measurements = Measurements()
+    for number in range(count):
+        measurements.add(number * distance, {"loss": float(number)})
+
+    steps = measurements.curve()["epoch"]
+    assert min(count, MOST_POINTS // 2) <= len(steps) <= MOST_POINTS
+    gaps = {later - earlier for earlier, later in pairwise(steps)}
+    assert len(gaps) <= 1
+    assert measurements.latest == {"loss": count - 1.0}
+
+
+@pytest.mark.parametrize(
+    ("names", "chosen"),
+    [
+        (["train_loss", "val_loss", "val_acc"], ("val_loss", "minimise")),
+        (["acc", "test_acc", "train_loss"], ("test_acc", "maximise")),
+        (["lr", "seconds"], None),
+        (["val_bpb"], ("val_bpb", "minimise")),
+    ],
+)
+def test_the_metric_that_a_run_is_judged_by(names, chosen):
+    assert choose_objective(names) == chosen
+
+
+@given(st.text(max_size=200))
+def test_no_line_stops_a_run(line):
+    Measurements().read_line(line)

@@ -1,0 +1,238 @@
+"""Programs under a recorder: real processes, also hostile ones."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from archive import settings
+from archive.runs import known_runs, run_log
+from archive.runs.life_cycle import RunRequest
+from archive.runs.recorded_command import PreparedRun
+from archive.runs.run_folder import RunFolder, list_runs
+
+
+@pytest.fixture
+def configuration(tmp_path, monkeypatch):
+    folder = tmp_path / "work"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return settings.load(home=tmp_path / "home")
+
+
+def run(configuration, code, *arguments, **request):
+    command = [sys.executable, "-c", code, *arguments]
+    return PreparedRun(command, RunRequest(study="s", **request), configuration).run()
+
+
+def test_what_a_program_is_given_and_brings(configuration, capfd):
+    code = "import sys; print('epoch 1 loss: 0.5'); print('acc=0.25', file=sys.stderr)"
+    recorded = run(configuration, code, "--lr", "0.1", "--seed", "4", motivation="try")
+    record = recorded.record
+    assert (record.status, record.reason, record.seed) == (0, None, 4)
+    assert record.values == {"lr": 0.1}
+    assert record.metrics["loss"] == 0.5
+    assert record.metrics["acc"] == 0.25
+    assert record.metrics["peak_memory_bytes"] > 1e6
+    assert record.curve == {"epoch": [1.0], "loss": [0.5]}
+    assert record.environment["packages"]["torch"]
+    assert recorded.folder.read() == record
+    # It is passed on as it is.
+    out, error = capfd.readouterr()
+    assert (out, error) == ("epoch 1 loss: 0.5\n", "acc=0.25\n")
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("raise ValueError('diverged')", "ended with status 1: ValueError: diverged"),
+        ("import sys; sys.exit(7)", "ended with status 7"),
+        ("import os; os.kill(os.getpid(), 9)", "ended by signal SIGKILL"),
+    ],
+)
+def test_a_failure_has_its_reason(configuration, code, reason):
+    assert run(configuration, code).record.reason == reason
+
+
+def test_a_program_that_runs_too_long_is_ended(configuration):
+    record = run(configuration, "import time; time.sleep(60)", limit=0.3).record
+    assert record.reason == "ended after its limit of 0.3 s"
+    assert record.cause == "limit"
+
+
+def test_a_program_that_cannot_be_started_leaves_no_run(configuration):
+    from archive.errors import UsageError
+
+    prepared = PreparedRun(["./missing.sh"], RunRequest("s"), configuration)
+    with pytest.raises(UsageError, match=r"missing\.sh.* cannot be started"):
+        prepared.run()
+
+    assert list(list_runs(configuration.home / "runs")) == []
+
+
+def test_binary_and_huge_output_is_bounded(configuration, monkeypatch, capfd):
+    monkeypatch.setattr(run_log, "HEAD_BYTES", 1 << 10)
+    monkeypatch.setattr(run_log, "PART_BYTES", 1 << 18)
+    code = "import os; [os.write(1, os.urandom(1 << 18)) for _ in range(8)]; print('\\nloss: 3')"
+    recorded = run(configuration, code)
+    capfd.readouterr()
+    assert recorded.record.metrics["loss"] == 3.0
+    assert len(recorded.record.metrics) == 3
+    sizes = [path.stat().st_size for path in recorded.folder.path.glob("log.*")]
+    assert sum(sizes) <= (1 << 10) + 2 * (1 << 18)
+    assert run_log.read_end(recorded.folder.path).endswith("loss: 3\n")
+
+
+def test_a_process_that_is_left_behind_does_not_hold_the_recorder(configuration):
+    code = "import subprocess; subprocess.Popen(['sleep', '30']); print('loss: 1')"
+    begin = time.monotonic()
+    assert run(configuration, code).record.metrics["loss"] == 1.0
+    assert time.monotonic() - begin < 20
+
+
+def test_secrets_are_kept_nowhere(configuration, monkeypatch):
+    monkeypatch.setenv("SOME_API_KEY", "very-secret-value")
+    code = "import os, sys; print('key', os.environ['SOME_API_KEY'], sys.argv)"
+    recorded = run(configuration, code, "--token", "another-secret", motivation="x")
+    for path in configuration.home.rglob("*"):
+        if path.is_file():
+            content = path.read_bytes()
+            assert b"very-secret-value" not in content, path
+            assert b"another-secret" not in content, path
+
+    assert recorded.record.values == {}
+
+
+def test_files_with_metrics_and_files_to_keep(configuration):
+    code = (
+        "import json; open('metrics.jsonl', 'w').write('{\"step\": 2, \"loss\": 0.125}\\n'); "
+        "open('model.txt', 'w').write('weights')"
+    )
+    recorded = run(configuration, code, keep=("*.txt", "../*"))
+    assert recorded.record.metrics["loss"] == 0.125
+    assert recorded.record.kept == ["model.txt"]
+    assert (recorded.folder.path / "kept" / "model.txt").read_text() == "weights"
+
+
+def test_the_same_program_with_the_same_values_is_known(configuration):
+    code = "print('loss: 1')"
+    first = run(configuration, code, "--lr", "1", "--seed", "1")
+    second = run(configuration, code, "--lr", "1", "--seed", "2")
+    other = run(configuration, code, "--lr", "2")
+    assert first.earlier == other.earlier == []
+    assert [known.run for known in second.earlier] == [first.record.id]
+
+
+PROGRAM = """
+import archive
+with archive.record("inner", config={"width": 3}, why="wider", minimise="loss") as run:
+    for step in range(250):
+        run.log(step, {"loss": 1 / (1 + step)})
+    %s
+"""
+
+
+def test_a_python_program_records_itself(configuration, tmp_path):
+    # The process of the delivery would start a server.
+    environment = {**os.environ, "ARCHIVE_HOME": str(configuration.home)}
+    code = "from archive.runs import life_cycle; life_cycle.start_delivery = lambda _: None\n"
+    done = subprocess.run(
+        [sys.executable, "-c", code + PROGRAM % "raise RuntimeError('lost')"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    (folder,) = list_runs(configuration.home / "runs")
+    record = folder.read()
+    assert (record.study, record.motivation, record.objective) == ("inner", "wider", "loss")
+    assert record.reason == "RuntimeError: lost"
+    assert record.values == {"width": 3}
+    assert len(record.curve["loss"]) == 250
+
+
+def test_within_a_recorded_command_it_adds_to_that_run(configuration):
+    recorded = run(configuration, PROGRAM % "", "--lr", "1", motivation="from the command")
+    assert len(list(list_runs(configuration.home / "runs"))) == 1
+    record = recorded.record
+    assert (record.study, record.motivation, record.objective) == ("s", "from the command", "loss")
+    assert record.values == {"lr": 1, "width": 3}
+    assert record.metrics["loss"] == 1 / 250
+
+
+def test_the_network_is_named_before_it_trains(configuration, capfd):
+    import torch
+    from torch import nn
+
+    from archive.runs.recording import record
+
+    def train(activation):
+        with record("nets", settings=configuration) as opened:
+            model = nn.Sequential(nn.Linear(4, 3), activation, nn.Linear(3, 1)).double().train()
+            known = opened.model(model, torch.zeros(2, 4))
+            assert model.training
+            assert next(model.parameters()).dtype == torch.float64
+            opened.log(0, {"loss": 1.0})
+            return known
+
+    from archive.runs import life_cycle
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(life_cycle, "start_delivery", lambda _: None)
+        assert train(nn.ReLU()) == []
+        assert train(nn.GELU()) == []
+        (known,) = train(nn.ReLU(inplace=True))
+
+    assert known.study == "nets"
+    assert "this network was trained before, by" in capfd.readouterr().err
+
+
+def test_a_recorder_that_is_killed_ends_its_program(configuration, tmp_path):
+    code = (
+        "import time, os, sys; print('pid', os.getpid(), flush=True); print('loss: 2', flush=True); "
+        "time.sleep(60)"
+    )
+    recorder = (
+        "import sys; from archive import settings; "
+        "from archive.runs.life_cycle import RunRequest; "
+        "from archive.runs.recorded_command import PreparedRun; "
+        f"PreparedRun([sys.executable, '-c', {code!r}], RunRequest('s'), settings.load()).run()"
+    )
+    environment = {**os.environ, "ARCHIVE_HOME": str(configuration.home)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", recorder], env=environment, stdout=subprocess.PIPE, text=True
+    )
+    pid = int(process.stdout.readline().split()[1])
+    assert process.stdout.readline() == "loss: 2\n"
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    for _ in range(200):
+        if not os.path.exists(f"/proc/{pid}"):
+            break
+
+        time.sleep(0.05)
+    else:
+        pytest.fail("the program goes on without its recorder")
+
+    (folder,) = list_runs(configuration.home / "runs")
+    assert folder.read().finished is None
+
+
+def test_a_line_that_was_cut_by_a_kill_hides_no_other(tmp_path):
+    known_runs.add(tmp_path, known_runs.KnownRun("a", "s", "f1", metrics={"loss": 1.0}))
+    with (tmp_path / known_runs.NAME).open("a") as file:
+        file.write('{"run": "cut", "finger\n')
+
+    known_runs.add(tmp_path, known_runs.KnownRun("b", "s", "f1"))
+    assert [known.run for known in known_runs.find(tmp_path, fingerprint="f1")] == ["a", "b"]
+
+
+def test_a_folder_without_a_readable_run_is_none(tmp_path):
+    (tmp_path / "run.json").write_text(json.dumps({"id": "x", "strange": 1}))
+    assert RunFolder(tmp_path).read() is None
