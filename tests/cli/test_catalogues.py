@@ -8,6 +8,7 @@ import json
 import pytest
 
 from archive import kernels, settings, spaces
+from archive.architecture.parameter_operations import graph_of_values
 from archive.errors import SettingsError
 from archive.registry import Registry
 from archive.trainer.observers import registry as observers
@@ -77,7 +78,8 @@ def test_spaces_are_listed_with_operations_and_settings(user):
     for name, row in rows.items():
         space = spaces.get(name)
         assert (row["cells"], row["settings"]) == (space.is_cell, space.config)
-        networks = space.initial_pool()[:5] if space.searchable else [residual()]
+        given = {"torch": residual(), "program": graph_of_values({"lr": 0.1})}
+        networks = space.initial_pool()[:5] if space.searchable else [given[name]]
         used = {layer.op for network in networks for layer in network.layers}
         assert used - {"ip", "op"} <= set(row["operations"])
         assert spaces.get(name, **row["settings"]) == space
