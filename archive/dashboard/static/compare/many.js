@@ -79,7 +79,7 @@ function whole(place) {
 
 /** @param {any} network */
 function small(network) {
-  const picture = drawing(`/networks/${encodeURIComponent(network.key)}.svg?`, `Network ${nameOf(network)}`);
+  const picture = drawing(`/networks/${encodeURIComponent(network.key)}.svg?width=480&height=320&`, `Network ${nameOf(network)}`);
   picture.className = "small-picture";
   return whole(picture);
 }

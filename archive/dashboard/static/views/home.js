@@ -146,7 +146,7 @@ function certainty(answer) {
 /** @param {HTMLElement} place @param {string} network @param {string} link @param {string} text */
 function showPicture(place, network, link, text) {
   place.setAttribute("href", link);
-  place.replaceChildren(...drawing(`/networks/${encodeURIComponent(network)}.svg?`, text).childNodes);
+  place.replaceChildren(...drawing(`/networks/${encodeURIComponent(network)}.svg?width=640&height=220&`, text).childNodes);
 }
 
 /** Show the best published network of the largest space. @param {string} space */
