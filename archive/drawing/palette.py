@@ -26,7 +26,7 @@ _TOKENS: dict[str, tuple[str, str]] = {
     "hover": ("#eef2f8", "#262c35"),
     "accent": ("#2457c5", "#8ab0ff"),
     "bad": ("#b3261e", "#ff8a80"),
-    "none": ("#8d94a0", "#6f7884"),
+    "none": ("#868e9a", "#6f7884"),
     # hues
     "blue": ("#0072b2", "#56b4e9"),
     "orange": ("#b84f00", "#ff9d5c"),

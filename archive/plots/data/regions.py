@@ -36,9 +36,12 @@ ENDS = ("ip", "op")
 
 PLUMBING = frozenset(
     "parameter permute transpose view reshape expand cat stack split chunk unbind slice select "
-    "squeeze unsqueeze flatten clone contiguous constant arange add mul mean".split()
+    "squeeze unsqueeze flatten clone contiguous constant arange".split()
 )
-"""Operations that say little about a network: they name no group."""
+"""Operations that move numbers: they say little about a network."""
+
+ARITHMETIC = frozenset(["add", "mul", "mean", "sub", "div"])
+"""Operations that tell something in a pair only: `add → relu`."""
 
 FAMILY_SHARE = 0.25
 FAMILY_LIFT = 3.0
@@ -194,7 +197,7 @@ def shared_traits(traits: Traits, rows: Integers, most: int = 6) -> list[SharedT
     found: list[SharedTrait] = []
     taken: set[tuple[float, float]] = set()
     for place in order.tolist():
-        if inside[place] < SHARED or telling[place] < TELLING:
+        if inside[place] < SHARED or telling[place] < TELLING or _is_plain(traits.names[place]):
             continue
 
         shares = (round(float(inside[place]), 2), round(float(outside[place]), 2))
@@ -206,6 +209,16 @@ def shared_traits(traits: Traits, rows: Integers, most: int = 6) -> list[SharedT
             break
 
     return found
+
+
+def _is_plain(name: str) -> bool:
+    """Return whether a trait says little about a network."""
+    operations = set(name.split(" → "))
+    if len(operations) == 1:
+        (operation,) = operations
+        return operation.removeprefix("no ").removeprefix("mostly ") in PLUMBING | ARITHMETIC
+
+    return bool(operations & PLUMBING)
 
 
 def name_regions(
@@ -249,12 +262,8 @@ def _family(families: Sequence[str], rows: Integers) -> str:
 
 
 def _trait(traits: Traits, rows: Integers) -> str:
-    names = []
-    for trait in shared_traits(traits, rows, most=12):
-        operation = trait.name.removeprefix("no ").removeprefix("mostly ")
-        if operation not in PLUMBING and "→" not in operation:
-            names.append(trait.name)
-
+    shared = shared_traits(traits, rows, most=12)
+    names = [trait.name for trait in shared if "→" not in trait.name]
     # What is there says more than what is not.
     names.sort(key=lambda name: name.startswith("no "))
     return ", ".join(names[:2])

@@ -5,7 +5,7 @@
  * It stays in this browser, apart for each archive. Every control of one item shows whether it is in, whatever changed it.
  */
 
-import { el, fill, isDark, onTheme } from "./page.js";
+import { el, fill, isDark, onTheme, toast } from "./page.js";
 
 /** @typedef {{ kind: "network" | "study", key: string, text?: string }} Item */
 
@@ -42,6 +42,7 @@ const isIn = (item) => items().some((each) => isSame(each, item));
 export function add(more) {
   const before = items();
   const fresh = more.filter((item) => !before.some((each) => isSame(each, item)));
+  if (before.length + fresh.length > MOST_ITEMS) toast(`A comparison has at most ${MOST_ITEMS}: take some out.`, true);
   if (fresh.length) keep([...before, ...fresh].slice(0, MOST_ITEMS));
 }
 
@@ -114,7 +115,7 @@ class Bar {
   /** @param {Item} item */
   #entry(item) {
     const address = `/${item.kind}?${item.kind === "network" ? "key" : "study"}=${encodeURIComponent(item.key)}`;
-    const picture = item.kind === "network" && el("img", { alt: "", src: `/networks/${encodeURIComponent(item.key)}.svg?theme=${isDark() ? "dark" : "light"}` });
+    const picture = item.kind === "network" && el("img", { alt: "", src: `/networks/${encodeURIComponent(item.key)}.svg?width=220&height=260&theme=${isDark() ? "dark" : "light"}` });
     const title = `Take ${textOf(item)} out of the comparison`;
     return el("li", { dataset: { key: item.key } }, el("a", { href: address, title: textOf(item) }, picture, el("span", {}, textOf(item))),
       el("button.drop", { type: "button", title, "aria-label": title, onclick: () => this.#drop(item) }, "×"));

@@ -116,7 +116,7 @@ export class Places {
       lines.push({ points, kind: byKind && this.colour === "study" ? COLOURS[place % MOST] : "--ink", step: false });
       if (points.length && head.paths.length === 1) star = points[points.length - 1];
     }
-    this.plot.show({ x: columns.x, y: columns.y, kind, shown: new Uint8Array(head.rows).fill(1), xTitle: "", yTitle: "", bare: true, palette, lines, star, order, ...(faint ? { faint } : {}),
+    this.plot.show({ x: columns.x, y: columns.y, kind, shown: new Uint8Array(head.rows).fill(1), xTitle: "", yTitle: "", bare: true, palette, lines, star, order, outlined: byKind ? 0 : 2, ...(faint ? { faint } : {}),
       labels: head.regions.map((/** @type {any} */ region) => ({ x: region.x, y: region.y, text: region.name })) });
     this.player.say(this.#sayStep(step));
     this.#showLegend(kinds, low, high);

@@ -12,6 +12,8 @@ import { colour, el, onTheme, tick } from "./page.js";
 const MANY = 4000;
 const MARGIN = { left: 70, right: 14, top: 10, bottom: 40 };
 const NEAR = 14;
+/** Pixels between a place and the words on it, which would cover its points. */
+const RAISED = 14;
 
 /** Names of the colours of kinds of points, in order; the same as the swatches of style.css. */
 export const COLOURS = ["--blue", "--green", "--pink", "--yellow", "--sky", "--violet", "--grey"];
@@ -35,6 +37,7 @@ export const COLOURS = ["--blue", "--green", "--pink", "--yellow", "--sky", "--v
  * @property {ArrayLike<number>} [hollow] whether a point is a hollow triangle: a result of a part of the training
  * @property {number[]} [crosses] x of what has no value, as crosses at the lower edge
  * @property {ArrayLike<number>} [faint] whether a point is pale, behind the others
+ * @property {number} [outlined] kinds from 1 to this one have an outline, since their colour is near the ground
  * @property {ArrayLike<number>} [order] positions in the order in which points are drawn
  * @property {{ x: number, y: number, text: string }[]} [labels] words on the plot, the most important first
  * @property {number} [star] position of the best point
@@ -227,7 +230,9 @@ export class Scatter {
   /** @param {CanvasRenderingContext2D} context @param {Plotted} data @param {number} faint */
   #discsOf(context, data, faint) {
     const palette = (data.palette ?? COLOURS).map(colour);
-    context.globalAlpha = faint ? 0.3 : data.bare ? 0.9 : 0.75;
+    const [pale, outline] = [colour("--none"), colour("--quiet")];
+    // What is pale is small, and still seen.
+    context.globalAlpha = faint ? 1 : data.bare ? 0.9 : 0.75;
     for (let rank = 0; rank < data.x.length; rank++) {
       const at = data.order?.[rank] ?? rank;
       if (!isDrawn(data, at) || Number(data.faint?.[at] ?? 0) !== faint) continue;
@@ -242,9 +247,14 @@ export class Scatter {
         context.closePath();
         context.stroke();
       } else {
-        context.fillStyle = shade;
-        context.arc(x, y, data.bare && data.kind[at] ? 3.5 : 3, 0, 7);
+        context.fillStyle = faint ? pale : shade;
+        context.arc(x, y, faint ? 1.75 : data.bare && data.kind[at] ? 3.5 : 3, 0, 7);
         context.fill();
+        if (!faint && data.kind[at] && data.kind[at] <= (data.outlined ?? 0)) {
+          context.strokeStyle = outline;
+          context.lineWidth = 0.75;
+          context.stroke();
+        }
       }
     }
     context.globalAlpha = 1;
@@ -281,7 +291,7 @@ export class Scatter {
   #paint(image, data, palette, ratio) {
     const { width } = image;
     const bits = new Uint32Array(image.data.buffer).fill(0);
-    const pale = bitsOf(colour("--line"));
+    const pale = bitsOf(colour("--none"));
     const { left, top, width: w, height: h } = this.box;
     const [x0, x1, y0, y1] = this.range;
     const [lx, sx] = data.log ? [Math.log(x0), (w * ratio) / Math.log(x1 / x0)] : [x0, (w * ratio) / (x1 - x0)];
@@ -340,8 +350,8 @@ export class Scatter {
     for (const { x, y, text } of data.labels ?? []) {
       const half = context.measureText(text).width / 2 + 4;
       const px = Math.min(Math.max(this.px(x), this.box.left + half), this.box.left + this.box.width - half);
-      const py = Math.min(Math.max(this.py(y), this.box.top + 10), this.box.top + this.box.height - 10);
-      if (Math.abs(px - this.px(x)) > half || Math.abs(py - this.py(y)) > 20) continue;
+      const py = Math.min(Math.max(this.py(y) - RAISED, this.box.top + 10), this.box.top + this.box.height - 10);
+      if (Math.abs(px - this.px(x)) > half || Math.abs(py - this.py(y)) > 20 + RAISED) continue;
       if (taken.some(([left, right, middle]) => px - half < right && px + half > left && Math.abs(py - middle) < 18)) continue;
       taken.push([px - half, px + half, py]);
       context.strokeStyle = colour("--card");

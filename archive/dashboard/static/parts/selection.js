@@ -10,6 +10,9 @@ const SHOWN = 200;
 /** Networks that are put into the comparison at once. */
 const ADDED = 20;
 
+/** @param {string} trait */
+const verb = (trait) => (trait.startsWith("no ") ? "lack" : trait.startsWith("mostly ") ? "consist mostly of" : "have");
+
 export class Selection {
   /** @param {import("./places.js").Places} places @param {() => string} query space and distance of the map */
   constructor(places, query) {
@@ -68,7 +71,7 @@ export class Selection {
       const { shared } = await api(`/api/map/selection?${this.query()}`, { keys: rows.map((row) => row.key) });
       if (mine !== this.asked) return;
       const percent = (/** @type {number} */ share) => `${Math.round(100 * share)} %`;
-      fill(this.shared, range, shared.map((/** @type {any} */ trait) => el("li", {}, trait.inside === 1 ? "All: " : `${percent(trait.inside)}: `, el("b", {}, trait.name), ` (of the others ${percent(trait.outside)})`)),
+      fill(this.shared, range, shared.map((/** @type {any} */ trait) => el("li", {}, `${trait.inside === 1 ? "All" : percent(trait.inside)} ${verb(trait.name)} `, el("b", {}, trait.name.replace(/^(no|mostly) /, "")), `, of the others ${percent(trait.outside)}`)),
         !shared.length && el("li", {}, "No operation tells them from the other networks."));
     } catch (error) {
       if (mine === this.asked) failed(this.shared, error);

@@ -157,7 +157,8 @@ async function lookForPublished(space) {
   const link = networkLink(found.architecture);
   showPicture(place, found.architecture, link, `The best published network on ${found.task}`);
   published = el("div.winner", {}, place, el("div.won", {}, el("b", {}, number(found.value)), el("span", {}, "top-1 (%)"), el("span.quiet", {}, `${found.task}, published`), el("a", { href: link }, found.model || found.architecture.slice(0, 10))),
-    el("span.quiet.sure", {}, `best of ${found.networks} networks, each with its own recipe`));
+    el("span.quiet.sure", {}, `best of ${found.networks} networks, each with its own recipe`),
+    el("div.choosing", {}, comparing("network", found.architecture, { long: true, ...(found.model ? { text: found.model } : {}) })));
   showBest([...studies.values()].sort(byAge));
 }
 
