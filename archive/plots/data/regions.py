@@ -28,7 +28,7 @@ SMALLEST = 8
 SHARE = 60
 """The smallest group is at least this part of the map."""
 
-SAMPLE = 10_000
+SAMPLE = 4000
 """Networks among which groups are found; the others belong to the group of the nearest one."""
 
 ENDS = ("ip", "op")
