@@ -44,6 +44,7 @@ class DiagramNode:
         layers: Numbers of all layers that it stands for, as `data-layers`, if these are several.
         junction: Whether it is a small circle; its label is one sign or empty.
         dead: Whether it has no part in what the network computes: it is drawn pale.
+        part: Name of the part that it stands for, which a page can draw in full; empty for none.
     """
 
     label: str
@@ -57,6 +58,7 @@ class DiagramNode:
     layers: tuple[int, ...] = ()
     junction: bool = False
     dead: bool = False
+    part: str = ""
 
 
 @dataclass(frozen=True, slots=True)

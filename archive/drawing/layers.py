@@ -27,7 +27,7 @@ from archive.drawing.diagram import LABEL, Diagram, Frame, box_size, text_width
 from archive.drawing.geometry import Box, Placed, Route, Station, edges_of
 from archive.drawing.ranks import RankedGraph, order_rows, rank_nodes
 
-FRAME_TOP = 22
+FRAME_TOP = 26
 FRAME_PADDING = 12
 
 _BETWEEN_BOXES = 22.0

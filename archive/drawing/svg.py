@@ -20,6 +20,7 @@ from archive.drawing.diagram import (
     text_width,
 )
 from archive.drawing.geometry import Box, FlowRoute, Placed, Point, Route, Station, leads_up
+from archive.drawing.layers import FRAME_TOP
 from archive.drawing.layout import MARGIN, arrange
 from archive.drawing.palette import FONT, KINDS, SIGNS, css
 from archive.errors import SettingsError
@@ -152,7 +153,13 @@ def _frame_labels(layout: Placed) -> Iterator[str]:
         )
         if frame.part:
             state = "open" if frame.unfolded else "folded"
-            yield f'<g class="aa-part" data-part="{escape(frame.part)}" data-state="{state}">{label}</g>'
+            width = text_width(frame.label, LABEL) + 16
+            # Wider and higher than its words, to be met by a finger.
+            target = _place(Box(box.left, box.top, width, FRAME_TOP))
+            yield (
+                f'<g class="aa-part" data-part="{escape(frame.part)}" data-state="{state}">'
+                f'<rect fill="none" pointer-events="all" {target}/>{label}</g>'
+            )
         else:
             yield label
 
@@ -237,7 +244,12 @@ def _node(node: DiagramNode, box: Box) -> str:
 
     tip = f"<title>{escape(node.tip)}</title>" if node.tip else ""
     middle = box.left + box.width / 2
-    start = f'<g class="aa-node aa-{_class_of(node)}"{layer}>{tip}'
+    style = f"aa-node aa-{_class_of(node)}"
+    if node.part:
+        style += " aa-part"
+        layer += f' data-part="{escape(node.part)}" data-state="folded"'
+
+    start = f'<g class="{style}"{layer}>{tip}'
     if node.junction:
         centre = box.top + box.height / 2
         circle = (

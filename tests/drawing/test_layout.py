@@ -128,7 +128,7 @@ def test_flows_pass_beside_the_boxes_of_both_panels(first: Diagram, second: Diag
     check_lines(arrange(Diagram(nodes, links, panels=panels, flows=flows)))
 
 
-@pytest.mark.parametrize("space", [name for name in spaces.names() if name != "torch"])
+@pytest.mark.parametrize("space", [name for name in spaces.names() if spaces.get(name).searchable])
 def test_no_line_of_a_member_of_a_space_crosses_a_box(space: str) -> None:
     rng = np.random.default_rng(0)
     known = spaces.get(space)
@@ -144,7 +144,7 @@ def test_no_line_of_a_published_network_crosses_a_box(name: str) -> None:
     for fold in (True, False):
         placed = arrange(diagram(network, fold=fold), Sheet())
         check_lines(placed)
-        assert placed.width * LEGIBLE <= Sheet().width or len(placed.boxes) > 100
+        assert not fold or placed.width * LEGIBLE <= Sheet().width
 
 
 def test_a_deep_network_becomes_columns_that_end_where_stages_do() -> None:

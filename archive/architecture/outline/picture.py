@@ -1,11 +1,13 @@
 """Diagrams of networks by modules: a convolution with its norm and activation is one box.
 
-Blocks are frames with their kind, and equal blocks in a row are drawn once, with their number.
+Blocks are frames with their kind, and equal blocks in a row are drawn once, with their number. A
+block of many modules is one box.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -35,6 +37,9 @@ _KINDS = {
 }
 _NAMES = {"ip": "input", "op": "output"}
 
+LARGE = 20
+"""Most modules of a block that is drawn in full without being asked for."""
+
 
 def modules_diagram(
     outline: Outline,
@@ -56,35 +61,49 @@ def modules_diagram(
     number_of = {module.end: number for number, module in enumerate(outline.modules)}
     hidden: set[int] = set()
     instead: dict[int, int] = {}
+    whole: dict[int, tuple[DiagramNode, frozenset[int]]] = {}
     frames: list[Frame] = []
     for section in outline.sections:
         if section.name in (STEM, HEAD):
             continue
 
         blocks: list[Frame] = []
+        members: set[int] = set()
         for _, group in groupby(section.blocks, _drawn_properties):
             copies = list(group)
             first = _numbers(copies[0], number_of)
-            part = str(copies[0].modules[-1].end) if fold and len(copies) > 1 else ""
+            large = len(first) > LARGE
+            part = str(copies[0].modules[-1].end) if fold and (large or len(copies) > 1) else ""
             if not part or part in unfolded:
-                for place, copy in enumerate(copies, 1):
-                    label = f"{copy.kind} {place} of {len(copies)}" if part else copy.kind
-                    blocks.append(Frame(label, _numbers(copy, number_of), part, unfolded=True))
-            else:
-                blocks.append(Frame(f"{len(copies)} × {copies[0].kind}", first, part))
-                for copy in copies[1:]:
-                    numbers = _numbers(copy, number_of)
-                    hidden |= numbers
-                    instead[max(numbers)] = max(first)
+                blocks += _copies(copies, number_of, part)
+                continue
 
-        members = frozenset[int]().union(*(frame.nodes for frame in blocks))
-        frames += [Frame(_section_label(section), members), *blocks]
+            others = frozenset[int]().union(*(_numbers(copy, number_of) for copy in copies)) - first
+            label = f"{len(copies)} × {copies[0].kind}" if len(copies) > 1 else copies[0].kind
+            last = max(first)
+            hidden |= others
+            if large:
+                # One box stands for all of their modules.
+                whole[last] = (_block_node(copies, label, part), first)
+                hidden |= first - {last}
+                instead |= dict.fromkeys(first | others, last)
+                members.add(last)
+            else:
+                blocks.append(Frame(label, first, part))
+                for copy in copies[1:]:
+                    instead[max(_numbers(copy, number_of))] = last
+
+        members.update(*(frame.nodes for frame in blocks))
+        frames += [Frame(_section_label(section), frozenset(members)), *blocks]
 
     drawn = [number for number in range(len(outline.modules)) if number not in hidden]
     positions = {number: index for index, number in enumerate(drawn)}
     links: dict[tuple[int, int], Link] = {}
+    boxes: list[DiagramNode] = []
     for number in drawn:
-        for parent in outline.parents[number]:
+        box, inside = whole.get(number, (None, frozenset([number])))
+        boxes.append(box or _node(outline, outline.modules[number]))
+        for parent in sorted(parent for member in inside for parent in outline.parents[member]):
             tail = instead.get(parent, parent)
             if tail in positions and positions[tail] < positions[number]:
                 links[positions[tail], positions[number]] = Link(positions[tail], positions[number])
@@ -94,8 +113,35 @@ def modules_diagram(
         nodes = frozenset(positions[number] for number in frame.nodes)
         framed.append(replace(frame, nodes=nodes))
 
-    boxes = tuple(_node(outline, outline.modules[number]) for number in drawn)
-    return Diagram(boxes, tuple(links.values()), tuple(framed), title=title, heading=tuple(heading))
+    return Diagram(
+        tuple(boxes), tuple(links.values()), tuple(framed), title=title, heading=tuple(heading)
+    )
+
+
+def _copies(
+    copies: Sequence[NetworkBlock], number_of: dict[int, int], part: str
+) -> Iterator[Frame]:
+    """Yield a frame around each of several equal blocks."""
+    for place, copy in enumerate(copies, 1):
+        label = f"{copy.kind} {place} of {len(copies)}" if len(copies) > 1 and part else copy.kind
+        yield Frame(label, _numbers(copy, number_of), part, unfolded=True)
+
+
+def _block_node(copies: Sequence[NetworkBlock], label: str, part: str) -> DiagramNode:
+    """Return a box that stands for equal blocks of many modules."""
+    modules = copies[0].modules
+    kinds = Counter(module.kind for module in modules)
+    counts = [f"{count} {kind}" for kind, count in kinds.most_common()]
+    channels = modules[-1].properties.get("channels")
+    return DiagramNode(
+        label=label,
+        detail=f"{len(modules)} modules",
+        tip=f"{label}\n{', '.join(counts)}",
+        channels=channels if isinstance(channels, int) else None,
+        layer=modules[-1].end,
+        layers=tuple(layer for module in modules for layer in module.layers),
+        part=part,
+    )
 
 
 def _drawn_properties(block: NetworkBlock) -> tuple[object, ...]:

@@ -133,7 +133,7 @@ export class NetworkViewer {
     label.setAttribute("tabindex", "0");
     label.setAttribute("aria-expanded", String(open));
     label.setAttribute("aria-label", `${label.textContent}: ${open ? "draw once" : "draw all"}`);
-    this.texts.set(label, [open ? "Draw once" : "Draw all"]);
+    this.texts.set(label, [...this.texts.get(label) ?? [], open ? "Draw once" : "Draw all"]);
   }
 
   /** Open or fold a repeat. @param {Element} label */
