@@ -20,6 +20,9 @@ export const curvesCard = section("Curves", tools, plot.element, legend);
 curvesCard.hidden = true;
 export const refreshCurves = throttled(5000, load);
 
+/** Whether a trial has reported a curve: between two of them the plot keeps its place. */
+let reported = false;
+
 /** The last answer. @type {{ best: number[], curves: any[] }} */
 let found = { best: [], curves: [] };
 
@@ -52,7 +55,8 @@ export function showCurves() {
   const { objective } = points.about;
   const usual = [objective, `valid_${objective}`, "valid_loss", "train_loss"].find((each) => metrics.has(each));
   const metric = metrics.has(address.get("metric") ?? "") ? /** @type {string} */ (address.get("metric")) : usual ?? [...metrics][0];
-  curvesCard.hidden = !metric;
+  reported ||= Boolean(metric);
+  curvesCard.hidden = !reported;
   if (!metric) return;
   const names = [...metrics].sort();
   offer(tools, [names, usual], () => [choice("metric", names.map((each) => [each, each]), metric, (value) => { carry({ metric: value }); showCurves(); })]);

@@ -30,8 +30,8 @@ export function describeProgress(points) {
   const left = (about.budget - done) * pace(points);
   const times = [elapsed > 0 && Number.isFinite(elapsed) && `${seconds(Math.round(elapsed))}${running ? " so far" : ""}`,
     running > 0 && isLimited(about) && left > 0 && `about ${seconds(Math.round(left))} left`].filter(Boolean);
-  const others = Object.entries(about.counts).filter(([each]) => each !== "complete");
   const state = finished ? "finished" : running ? "running" : works ? "waiting" : "stopped";
+  const others = Object.entries(about.counts).filter(([each, count]) => each !== "complete" && (each !== state || count > 1));
   return [el(`span.badge.${finished ? "complete" : works ? state : "left"}`, {}, state),
     el("span", {}, el("b", { id: "done" }, String(done)), isLimited(about) ? ` of ${about.budget} evaluated` : " evaluated, no limit"),
     isLimited(about) && el("progress", { value: Math.min(1, done / (about.budget || 1)), max: 1, "aria-label": "evaluated share of the budget" }),

@@ -26,10 +26,9 @@ const objectiveTools = el("span");
 
 const marks = el("p.legend");
 const axisTools = el("span");
-export const progressCard = section("Progress", el("div.tools", {},
-  axisTools,
+export const progressCard = section("Progress", el("p.quiet.soon", {}, "The first result begins the line of the best one here."), el("div.tools", {},
   pick("scale", [["gains", "late gains"], ["values", "values"]], address.get("scale") ?? "gains", (scale) => { carry({ scale: scale === "gains" ? null : scale }); showProgress(); showFront(); }),
-  objectiveTools),
+  axisTools, objectiveTools),
 progress.element, marks, legend);
 export const frontCard = section("Value against cost", frontTools, front.element);
 export const predictedCard = section("Predicted and observed", predicted.element);
@@ -39,7 +38,11 @@ const refreshing = [whenSeen(progressCard, showProgress, 0), whenSeen(frontCard,
 /** Show the plots that are in sight, each in a frame of its own, and the others when they are. */
 export function showScatters() {
   showLegend();
-  progressCard.hidden = !study.points.has("value");
+  const without = !study.points.has("value");
+  // A study that waits for its first result keeps the place of what that result draws.
+  const { running, waiting } = study.points.about.counts;
+  progressCard.hidden = without && !running && !waiting;
+  progressCard.classList.toggle("pending", without);
   frontCard.hidden = !costs().length;
   predictedCard.hidden = !study.points.has("mean");
   for (const refresh of refreshing) refresh();

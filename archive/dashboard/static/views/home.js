@@ -6,7 +6,7 @@ import {
 } from "../parts/page.js";
 import { commandLine } from "../parts/copying.js";
 import { comparing } from "../parts/basket.js";
-import { offer } from "../parts/focus.js";
+import { offer, refill } from "../parts/focus.js";
 import { follow } from "../parts/live.js";
 import { MOST, Places } from "../parts/places.js";
 import { Table } from "../parts/table.js";
@@ -61,19 +61,28 @@ const trained = (row) => evaluated(row) - (row.answered ?? 0);
 const runs = el("div.runs");
 const running = section("Running now", runs);
 
+/** Milliseconds for which a search is shown between two trainings. */
+const BETWEEN = 20_000;
+/** When each study was last seen to run. @type {Map<string, number>} */
+const seen = new Map();
+
 /** @param {any[]} rows */
 function showRuns(rows) {
-  const now = rows.filter((row) => row.counts?.running);
-  running.hidden = !now.length;
-  fill(runs, now.map((row) => el("div.run", {}, studyAnchor(row.name), el("span.number", {}, progress(row)), el("span.quiet", {}, timeLeft(row)),
-    row.best !== null && el("span", {}, `best ${row.objective} `, el("b.number", {}, number(row.best))))));
+  const moment = Date.now();
+  for (const row of rows) if (row.counts?.running) seen.set(row.name, moment);
+  const now = rows.filter((row) => row.counts?.running || (moment - (seen.get(row.name) ?? 0) < BETWEEN && (!isLimited(row) || evaluated(row) < row.budget)));
+  // The latest one comes last, so that the others keep their places.
+  now.sort((first, second) => byAge(second, first));
+  refill(runs, now.length ? now.map((row) => el("div.run", {}, studyAnchor(row.name), el("span.number", {}, progress(row)), el("span.quiet", {}, timeLeft(row)),
+    row.best !== null && el("span", {}, `best ${row.objective} `, el("b.number", {}, number(row.best)))))
+    : el("p.quiet", {}, "Nothing runs. A search is started, or continued, by ", el("code", {}, "archive search")));
 }
 
 /** The remaining time by the mean training so far, with as many at once as now. @param {any} row */
 function timeLeft(row) {
   const left = row.budget - evaluated(row);
   if (!isLimited(row) || left <= 0 || trained(row) < 1 || !row.seconds) return "";
-  return `about ${seconds(Math.round((left * row.seconds) / trained(row) / row.counts.running))} left`;
+  return `about ${seconds(Math.round((left * row.seconds) / trained(row) / Math.max(1, row.counts?.running ?? 0)))} left`;
 }
 
 // The best of each task.
@@ -169,6 +178,7 @@ places.colour = "value";
 const whole = el("p", {}, el("a", { href: "/map" }, "Open the map"));
 const map = section("Map of what was evaluated", places.legend, places.element, places.note, whole);
 map.hidden = true;
+map.classList.add("mapped");
 const loadMap = whenSeen(map, async () => {
   const [group] = spaces;
   const newest = [...studies.values()].filter((row) => row.space === group?.space && row.best !== null).sort(byAge)[0];
@@ -185,9 +195,6 @@ async function lookForNetworks() {
   if (!choices) return;
   spaces = choices.spaces;
   if (spaces.length && !published) lookForPublished(spaces[0].space);
-  map.hidden = !spaces.length;
-  begin.hidden = studies.size > 0 || spaces.length > 0;
-  loadMap();
 }
 
 // The beginning.
@@ -211,6 +218,9 @@ function show() {
     return words.every((word) => text.includes(word));
   });
   list.hidden = !all.length;
+  running.hidden = !all.length;
+  map.hidden = !spaces.length;
+  begin.hidden = studies.size > 0 || spaces.length > 0;
   showRuns(all);
   showBest(all);
   const total = rows.reduce((sum, row) => sum + evaluated(row), 0);
@@ -232,14 +242,17 @@ function saved(rows) {
 const list = section("Studies", el("div.tools", {}, filter, summary), table.element);
 for (const part of [running, best, list]) part.hidden = true;
 fill(view, running, best, map, begin, list);
-let looked = false;
-follow({ studies: "" }, (news) => {
+/** What is said of networks that no study has comes with the first studies: nothing moves then. */
+const looked = lookForNetworks();
+follow({ studies: "" }, async (news) => {
   if (news.studies?.whole) studies.clear();
   for (const [name, study] of Object.entries(news.studies?.studies ?? {})) {
     if (study) studies.set(name, study);
     else studies.delete(name);
   }
+  await looked;
+  if (!spaces.length) await lookForNetworks();
   show();
-  if (!looked || begin.hidden === false) lookForNetworks();
-  looked = true;
+  loadMap();
 });
+setInterval(() => running.hidden || showRuns([...studies.values()]), BETWEEN);
