@@ -172,6 +172,7 @@ _COMMANDS: dict[str, tuple[type | str, ...]] = {
     "import optuna": ("archive.cli.exchange.import_optuna:StudyImport",),
     "import model": (ModelImport,),
     "import onnx": (ModelImport,),
+    "import runs": ("archive.runs.imported:RunImport",),
     "import zoo": ("archive.cli.exchange.import_zoo:ZooImport",),
     "bench machine": ("archive.cli.bench.command:MachineFigures",),
     "bench search": (

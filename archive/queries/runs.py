@@ -27,14 +27,17 @@ RETURN p.id AS id, p.study AS study, p.state AS state, p.created AS created, p.p
        e.seed AS seed, e.seconds AS seconds
 """
 
-# Read as texts and searched here: a server would lower the case of each text for each word.
-TEXTS = """
+# The words are in lower case. Lines of `changed` are in `diff`, arguments of `command` in the values.
+FOUND = """
 MATCH (p:Proposal)
 WHERE p.created >= $since AND ($study IS NULL OR p.study = $study)
   AND (p.program IS NOT NULL OR p.motivation IS NOT NULL)
-RETURN p.id AS id, p.created AS created, p.motivation AS motivation, p.program AS program, p.diff AS diff,
-       p.changed AS changed, p.configuration AS configuration, p.hyperparameters AS hyperparameters,
-       p.command AS command, p.log_end AS log, p.reason AS reason, p.code_branch AS branch
+WITH p, toLower(coalesce(p.motivation, '') + '\\n' + coalesce(p.program, '') + '\\n' + coalesce(p.reason, '')
+       + '\\n' + coalesce(p.configuration, '') + '\\n' + coalesce(p.hyperparameters, '')
+       + '\\n' + coalesce(p.diff, '') + '\\n' + coalesce(p.log_end, '')
+       + '\\n' + coalesce(p.code_branch, '')) AS text
+WHERE all(word IN $words WHERE text CONTAINS word)
+RETURN p.created AS created, p.id AS id
 """
 
 BY_ID = (
@@ -127,19 +130,9 @@ def find_runs(
         since: Earliest start, in milliseconds since 1970.
         most: Largest number of runs.
     """
-    lowered = [word.lower() for word in words]
-    rows = connection.read(lambda tx: tx.run(TEXTS, since=since, study=study).data())
-    found = []
-    for row in rows:
-        texts = []
-        for name, content in row.items():
-            if name not in ("id", "created") and content:
-                texts.append(content if isinstance(content, str) else "\n".join(content))
-
-        text = "\n".join(texts).lower()
-        if all(word in text for word in lowered):
-            found.append((row["created"], row["id"]))
-
+    asked = {"words": [word.lower() for word in words], "since": since, "study": study}
+    rows = connection.read(lambda tx: tx.run(FOUND, asked).data())
+    found = [(row["created"], row["id"]) for row in rows]
     found.sort(reverse=True)
     ids = [id_ for _, id_ in found[:most]]
     return _runs(connection, BY_ID, {"ids": ids}), len(found)

@@ -76,7 +76,7 @@ def _option_secrets(arguments: Iterable[str]) -> list[str]:
     values = []
     expects_value = False
     for argument in arguments:
-        if expects_value and not argument.startswith("-"):
+        if expects_value and not argument.startswith("--"):
             values.append(argument)
 
         name, equals, value = argument.partition("=")

@@ -11,6 +11,7 @@ import click
 
 from archive.cli.exchange.import_models import model, onnx_file
 from archive.cli.exchange.import_optuna import optuna
+from archive.cli.exchange.import_runs import import_runs
 from archive.cli.exchange.import_zoo import zoo
 from archive.cli.exchange.provenance import provenance_of, provenance_options
 from archive.cli.groups import CommandGroup
@@ -269,6 +270,7 @@ def nasbench201(
 imports.add_command(model)
 imports.add_command(onnx_file)
 imports.add_command(optuna)
+imports.add_command(import_runs)
 imports.add_command(zoo)
 
 

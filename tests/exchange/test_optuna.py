@@ -18,8 +18,8 @@ from archive.api import Archive
 from archive.architecture import codec
 from archive.errors import StudyConflictError, UnknownNameError, UsageError
 from archive.exchange.dump import dump
+from archive.exchange.importers import additions as importer_additions
 from archive.exchange.importers.optuna import import_study, objective_names, open_study
-from archive.exchange.importers.optuna import study as load_optuna
 from archive.exchange.importers.optuna import trials as optuna_trials
 from archive.exchange.load import verify
 from archive.store.ranking import pareto_front
@@ -164,7 +164,7 @@ def test_the_transactions_of_an_import_do_not_grow_with_every_trial(connection, 
 def test_an_import_whose_acknowledgements_are_lost_adds_every_trial_once(
     connection, long, monkeypatch, batch
 ):
-    monkeypatch.setattr(load_optuna, "BATCH", batch)
+    monkeypatch.setattr(importer_additions, "BATCH", batch)
     import_study(Archive(Forgetful(connection)), long, WANTED, by_attribute)
     assert [each.value for each in Archive(connection).studies.evaluations("mine")] == [
         at / 60 for at in range(60)
@@ -172,7 +172,7 @@ def test_an_import_whose_acknowledgements_are_lost_adds_every_trial_once(
 
 
 def test_two_imports_at_once_add_every_trial_once(archive, open_connection, long, monkeypatch):
-    monkeypatch.setattr(load_optuna, "BATCH", 7)
+    monkeypatch.setattr(importer_additions, "BATCH", 7)
     others = [Archive(open_connection()) for _ in range(2)]
     with ThreadPoolExecutor(2) as pool:
         for counts in pool.map(

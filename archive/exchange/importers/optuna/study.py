@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from archive import __version__
 from archive.architecture.graph import Architecture
@@ -18,11 +18,11 @@ from archive.errors import (
     UnknownNameError,
     UsageError,
 )
+from archive.exchange.importers.additions import Addition, add_missing
 from archive.exchange.importers.optuna import trials
 from archive.exchange.importers.optuna.parameters import SPACE
 from archive.exchange.importers.optuna.trials import OptunaTrial
-from archive.queue.admission import Request, admit
-from archive.store.dump_statements import NUMBERS_OF_IMPORT, RESULTS_OF_IMPORT
+from archive.store.dump_statements import RESULTS_OF_IMPORT
 from archive.store.records import Direction, Objective, Result, Study
 from archive.store.studies.creation import check_new_name
 from archive.values import counted
@@ -37,27 +37,11 @@ if TYPE_CHECKING:
 KIND = "optuna"
 NAMES = "optuna_names"
 """Key of the study's configuration for names of parameters in Optuna, where they differ."""
-BATCH = 200
-"""Trials of one transaction."""
 
 
 Read = Callable[[Mapping[str, Any], Mapping[str, Any]], tuple[Architecture, Mapping[str, Any]]]
 """Function from parameters and user attributes of a trial to its architecture and the remaining
 parameters."""
-
-
-class TrialToAdd(NamedTuple):
-    """A trial to add.
-
-    Attributes:
-        token: Token that identifies the trial in later imports.
-        trial: Suggestion of the trial.
-        outcome: Result, or reason of the failure.
-    """
-
-    token: str
-    trial: OptunaTrial
-    outcome: Result | str
 
 
 def import_study(
@@ -130,7 +114,7 @@ def import_study(
             outcome = replace(outcome, provenance=origin)
 
         token = f"{KIND}/{source.study_name}/{trial.number}"
-        additions.append(TrialToAdd(token, suggestions[trial.number], outcome))
+        additions.append(Addition(token, suggestions[trial.number], outcome))
 
     archive.studies.create(made)
     _check_same(archive, study.name, additions)
@@ -138,7 +122,7 @@ def import_study(
         archive.studies.set_budget(study.name, len(finished))
 
     agent = archive.proposals.register_agent(KIND, {"study": source.study_name}, __version__)
-    _add(archive, study.name, agent, additions)
+    add_missing(archive, study.name, agent, additions, "trial")
     if notify is not None:
         for line in _left_out(usable, additions):
             notify(line)
@@ -214,7 +198,7 @@ def _suggestion(trial: FrozenTrial, read: Read) -> OptunaTrial | None:
     return OptunaTrial(network, rest, **trials.times(trial))
 
 
-def _left_out(finished: Sequence[FrozenTrial], additions: Sequence[TrialToAdd]) -> Iterator[str]:
+def _left_out(finished: Sequence[FrozenTrial], additions: Sequence[Addition]) -> Iterator[str]:
     """Yield a line for each kind of data that the archive does not keep."""
     back = []
     for trial in finished:
@@ -239,7 +223,7 @@ def _left_out(finished: Sequence[FrozenTrial], additions: Sequence[TrialToAdd]) 
         )
 
 
-def _check_same(archive: Archive, study: str, additions: Sequence[TrialToAdd]) -> None:
+def _check_same(archive: Archive, study: str, additions: Sequence[Addition]) -> None:
     """Check that added trials have the same values: two storages may share a study's name.
 
     Raises:
@@ -258,52 +242,6 @@ def _check_same(archive: Archive, study: str, additions: Sequence[TrialToAdd]) -
                 f"{token} has the value {recorded} in the archive, and {value} in the storage; "
                 "import it under another name with --study"
             )
-
-
-def _add(archive: Archive, study: str, agent: str, additions: Sequence[TrialToAdd]) -> None:
-    """Add the trials that the study does not have, in their order, in batches.
-
-    Raises:
-        UsageError: The study has no room for them.
-    """
-    total, left = _missing(archive, study, additions)
-    while left:
-        part = left[:BATCH]
-        request = Request(
-            study,
-            agent,
-            [addition.trial for addition in part],
-            budget=None,
-            unique=False,
-            token="",
-            outcomes=[addition.outcome for addition in part],
-            after=total,
-            tokens=[addition.token for addition in part],
-        )
-        stored = len(admit(archive.connection, request))
-        if stored == len(part):
-            total = total + stored
-            left = left[stored:]
-            continue
-
-        # Another process added to the study, or an acknowledgement was lost.
-        before = total
-        total, left = _missing(archive, study, additions)
-        if left and total == before:
-            raise UsageError(
-                f"the study {study!r} has no room for {len(left)} trials: raise its budget"
-            )
-
-
-def _missing(
-    archive: Archive, study: str, additions: Sequence[TrialToAdd]
-) -> tuple[int, list[TrialToAdd]]:
-    """Return the number of a study's proposals, and the additions that are not among them."""
-    row = archive.connection.read(
-        lambda tx: tx.run(NUMBERS_OF_IMPORT, study=study).single(strict=True)
-    )
-    tokens = set(row["tokens"])
-    return int(row["total"]), [addition for addition in additions if addition.token not in tokens]
 
 
 def open_study(reference: str) -> optuna.Study:

@@ -1,0 +1,133 @@
+"""Tables in which people keep their runs: CSV, TSV, JSON lines, or a JSON list, also compressed.
+
+A cell of a text file is a number, true or false where it looks like one, and nothing where it is
+empty; JSON has its own values.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+from archive.errors import UsageError
+from archive.runs.arguments import read_value
+
+TableRow = dict[str, Any]
+
+MOST_BYTES = 1 << 30
+FORMATS = (".csv", ".tsv", ".jsonl", ".json")
+
+
+def read_rows(path: Path, items: str | None = None) -> list[TableRow]:
+    """Return the rows of a table.
+
+    Args:
+        path: The file; its name says the format, before `.gz`.
+        items: Key of the list in a JSON object; None takes the object's only list.
+
+    Raises:
+        UsageError: It cannot be read, or is no table.
+    """
+    suffixes = [suffix for suffix in path.suffixes if suffix != ".gz"]
+    form = suffixes[-1].lower() if suffixes else ""
+    if form not in FORMATS:
+        raise UsageError(
+            f"a table of runs is a file {', '.join(FORMATS)}, with .gz where it is compressed: "
+            f"got {path.name!r}"
+        )
+
+    text = _read_text(path)
+    if form in (".csv", ".tsv"):
+        return _separated_rows(path, text, "\t" if form == ".tsv" else ",")
+
+    if form == ".jsonl":
+        return _json_lines(path, text)
+
+    return _json_list(path, text, items)
+
+
+def _read_text(path: Path) -> str:
+    try:
+        opened = gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
+        with opened as file:
+            content = file.read(MOST_BYTES + 1)
+
+        if len(content) > MOST_BYTES:
+            raise UsageError(f"{path} has more than 1 GiB: split it")
+
+        return content.decode("utf-8-sig")
+    except (OSError, EOFError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"{path} cannot be read: {reason}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is no text in UTF-8: byte {error.start}") from error
+
+
+def _separated_rows(path: Path, text: str, separator: str) -> list[TableRow]:
+    rows = []
+    try:
+        reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+        for row in reader:
+            if None in row:
+                raise UsageError(f"line {reader.line_num} of {path} has more cells than the head")
+
+            cells = {}
+            for name, cell in row.items():
+                if cell:
+                    cells[name.strip()] = read_value(cell.strip())
+
+            rows.append(cells)
+    except csv.Error as error:
+        raise UsageError(f"line {reader.line_num} of {path} is no row: {error}") from error
+
+    return rows
+
+
+def _json_lines(path: Path, text: str) -> list[TableRow]:
+    rows = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            rows.append(_object(path, f"line {number}", _parse(path, f"line {number} of", line)))
+
+    return rows
+
+
+def _json_list(path: Path, text: str, items: str | None) -> list[TableRow]:
+    document = _parse(path, "the text of", text)
+    if isinstance(document, dict):
+        lists = [name for name, value in document.items() if isinstance(value, list)]
+        if items is None and len(lists) == 1:
+            items = lists[0]
+
+        if items not in lists:
+            known = ", ".join(lists) or "none"
+            raise UsageError(f"{path} is an object: --items names its list of runs, of {known}")
+
+        document = document[items]
+
+    if not isinstance(document, list):
+        raise UsageError(f"{path} is no list of runs")
+
+    rows = []
+    for number, value in enumerate(document, 1):
+        rows.append(_object(path, f"item {number}", value))
+
+    return rows
+
+
+def _parse(path: Path, what: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{what} {path} is no JSON: {error!s:.80}") from error
+
+
+def _object(path: Path, what: str, value: Any) -> TableRow:
+    if not isinstance(value, dict):
+        raise UsageError(f"{what} of {path} is no object with names")
+
+    return value

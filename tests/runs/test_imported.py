@@ -1,0 +1,139 @@
+"""Runs that people keep in tables, with parents, reasons and curves."""
+
+import gzip
+import json
+import math
+
+import pytest
+
+from archive.errors import UsageError
+from archive.queries.runs import find_runs
+from archive.runs.imported import RunMapping, import_runs
+from archive.runs.table_files import read_rows
+from archive.store.records import State
+
+ROWS = [
+    {"id": "b", "up": "a", "why": "wider", "width": 8, "loss": 0.5, "time": "2026-08-02"},
+    {"id": "a", "up": None, "why": "first", "width": 4, "loss": 0.75, "time": 1785600000},
+    {"id": "c", "up": "z", "why": "crash", "width": 16, "loss": None},
+    {"id": "d", "up": "b", "why": "again", "width": 8, "loss": 0.4, "time": "2026-08-03T12:00:00Z"},
+]
+MAPPING = RunMapping(
+    "loss", "minimise", identity="id", parent="up", motivation="why", started="time"
+)
+
+
+@pytest.mark.every_server
+def test_rows_are_runs_with_parents_in_any_order(archive):
+    imported = import_runs(archive, "s", ROWS, MAPPING, provenance={"source": "notes"})
+    assert (imported.runs, imported.added) == (4, 4)
+    assert (imported.without_value, imported.without_parent) == (1, 1)
+    again, wider, *_ = find_runs(archive.connection, [])[0][1:]
+    assert (again.motivation, again.parent, again.gain) == ("again", "s#00000", pytest.approx(0.1))
+    assert (wider.motivation, wider.parent, wider.gain) == ("wider", "s#00001", 0.25)
+    assert wider.started == "2026-08-02T00:00:00.000Z"
+    proposals = archive.proposals.list("s")
+    assert [proposal.repeat for proposal in proposals] == [False, False, False, True]
+    assert proposals[2].state is State.FAILED
+    assert archive.studies.evaluation("s#00001").provenance == {"source": "notes"}
+    (morph,) = archive.query("MATCH ()-[m:MORPHED_INTO]->() RETURN m.operations").rows
+    assert morph[0] == ["width: 4 -> 8"]
+
+
+def test_a_longer_table_adds_its_new_rows_alone(archive):
+    import_runs(archive, "s", ROWS[:3], MAPPING)
+    assert import_runs(archive, "s", ROWS[:3], MAPPING).added == 0
+    assert import_runs(archive, "s", ROWS, MAPPING).added == 1
+    ((parent,),) = archive.query(
+        "MATCH (p:Proposal {motivation: 'again'}) RETURN p.derived_from"
+    ).rows
+    assert parent == "s#00000"
+
+
+def test_curves_are_lists_or_columns_with_steps(archive):
+    rows = [
+        {"name": "x", "loss_1": 3.0, "loss_100": 1.0, "by_epoch": "5.0 4.0"},
+        {"name": "y", "loss_1": 2.0, "by_epoch": [3.0, math.nan, 2.0]},
+    ]
+    mapping = RunMapping("by_epoch", "minimise", curves=("loss", "by_epoch"))
+    import_runs(archive, "s", rows, mapping)
+    first, second = archive.studies.evaluations("s")
+    assert first.value == 4.0
+    assert first.curve["epoch"] == [1, 2, 100]
+    assert first.curve["loss"][::2] == [3.0, 1.0]
+    assert second.curve["by_epoch"] == [3.0, 2.0]
+
+
+def test_rows_without_values_are_different_runs(archive):
+    import_runs(archive, "s", [{"loss": 1.0}, {"loss": 2.0}], RunMapping("loss", "minimise"))
+    assert len({each.architecture.key for each in archive.studies.evaluations("s")}) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"objective": "los"}, "no column 'los': it has id, up, why, width, loss, time"),
+        ({"metrics": ("acc",)}, "no column 'acc'"),
+        ({"curves": ("acc",)}, "no column 'acc', nor acc_1"),
+        ({"identity": "width"}, "rows 1 and 4 have one id, '8'"),
+        ({"identity": "up"}, "row 2 has no id in the column 'up'"),
+        ({"started": "why"}, "no time: 'wider'; times are as 2026-08-31"),
+    ],
+)
+def test_a_wrong_mapping_is_one_line_and_stores_nothing(archive, changes, message):
+    mapping = RunMapping(**{**vars(MAPPING), **changes})
+    with pytest.raises(UsageError, match=message.replace("(", r"\(")):
+        import_runs(archive, "s", [{**row, "up": row["up"] or ""} for row in ROWS], mapping)
+
+    assert archive.query("MATCH (p:Proposal) RETURN count(p)").rows[0][0] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("t.csv", "a,b\n1,x\n2.5,\n"),
+        ("t.tsv", "a\tb\n1\tx\n2.5\t\n"),
+        ("t.jsonl", '{"a": 1, "b": "x"}\n\n{"a": 2.5}\n'),
+        ("t.json", '[{"a": 1, "b": "x"}, {"a": 2.5}]'),
+        ("t.v2.json", '{"total": 2, "runs": [{"a": 1, "b": "x"}, {"a": 2.5}]}'),
+    ],
+)
+@pytest.mark.parametrize("compress", [False, True])
+def test_a_table_of_any_form(tmp_path, name, content, compress):
+    path = tmp_path / (name + (".gz" if compress else ""))
+    path.write_bytes(gzip.compress(content.encode()) if compress else content.encode())
+    assert read_rows(path) == [{"a": 1, "b": "x"}, {"a": 2.5}]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.txt", b"", "a table of runs is a file .csv"),
+        ("t.csv", b"a\n1,2\n", "line 2 of .* has more cells than the head"),
+        ("t.csv", b'a\n"x\n', "is no row"),
+        ("t.csv", b"a\n\xff\n", "no text in UTF-8"),
+        ("t.jsonl", b"{}\n[1]\n", "line 2 of .* is no object with names"),
+        ("t.jsonl", b"{}\n{\n", "line 2 of .* is no JSON"),
+        ("t.json", b'{"a": [], "b": []}', "--items names its list of runs, of a, b"),
+        ("t.json", b"3", "is no list of runs"),
+        ("t.json.gz", b"no gzip", "cannot be read"),
+    ],
+)
+def test_a_broken_table_is_one_line(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UsageError, match=message):
+        read_rows(tmp_path / name)
+
+
+def test_histories_as_people_keep_them(archive, shared_data):
+    folder = shared_data / "data" / "records"
+    rows = read_rows(folder / "parameter_golf_submissions.jsonl")
+    mapping = RunMapping(
+        "val_bpb", "minimise", identity="folder", motivation="blurb", values=("name",)
+    )
+    assert import_runs(archive, "golf", rows, mapping).added == len(rows) == 55
+    found, count = find_runs(archive.connection, ["lora"])
+    assert count == len(found) > 0
+    tree = json.loads((folder / "asi_arch_tree.json").read_text())["results"][:40]
+    mapping = RunMapping("score", "maximise", identity="index", parent="parent", values=("name",))
+    assert import_runs(archive, "designs", tree, mapping).without_parent == 0
