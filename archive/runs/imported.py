@@ -23,7 +23,7 @@ from archive.exchange.importers.additions import Addition, add_missing
 from archive.runs.run_folder import now
 from archive.runs.table_files import TableRow
 from archive.spaces.program import NAME as PROGRAM
-from archive.store.properties import curve_properties, proposal_id
+from archive.store.properties import curve_properties, latest, proposal_id
 from archive.store.records import Result, Study
 from archive.store.studies.creation import check_new_name
 from archive.store.studies.studies import UNBOUNDED
@@ -323,8 +323,8 @@ class _Table:
     def _outcome(self, row: TableRow, provenance: Mapping[str, str]) -> Result | str:
         curve = self._curve(row)
         value = as_float(row.get(self._mapping.objective))
-        if value is None and self._mapping.objective in curve:
-            value = curve[self._mapping.objective][-1]
+        if value is None:
+            value = latest(curve).get(self._mapping.objective)
 
         if value is None or not math.isfinite(value):
             self.without_value += 1
