@@ -11,6 +11,7 @@ from archive import words
 from archive.objectives import sign
 from archive.plots.data import network_map as network_map_data
 from archive.plots.data.network_map import LANDMARKS, PROFILE, NetworkMap, SearchPath
+from archive.plots.data.regions import name_regions
 from archive.plots.data.results import describe_undrawable, sum_left_out
 from archive.plots.figures import style
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from archive.api import Archive
+
+MOST_NAMES = 8
+"""Groups whose names stand on the map."""
 
 
 def network_map(
@@ -84,6 +88,7 @@ def draw(data: NetworkMap) -> Figure:
 
         handles.append(_path(axes, data, path, index))
 
+    _name_regions(axes, data)
     axes.set_aspect("equal", adjustable="datalim")
     if handles:
         style.legend(axes, handles, [path.study for path in data.paths])
@@ -93,6 +98,26 @@ def draw(data: NetworkMap) -> Figure:
     style.label(axes, f"first axis ({unit})", "second axis", title)
     style.note(figure, describe_undrawable(sum_left_out(data.paths)))
     return figure
+
+
+def _name_regions(axes: Axes, data: NetworkMap) -> None:
+    """Write what the networks of the largest groups share on their places."""
+    from matplotlib.patheffects import withStroke
+
+    halo = [withStroke(linewidth=2.5, foreground="white")]
+    for region in name_regions(data.places, data.clusters, data.traits)[:MOST_NAMES]:
+        axes.annotate(
+            region.name,
+            (region.x, region.y),
+            xytext=(0, 6),
+            textcoords="offset points",
+            ha="center",
+            fontsize="small",
+            color=style.DARK,
+            path_effects=halo,
+            parse_math=False,
+            zorder=6,
+        )
 
 
 def _values(axes: Axes, data: NetworkMap, path: SearchPath) -> None:

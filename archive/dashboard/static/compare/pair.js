@@ -18,6 +18,7 @@ export function showPair(found, more) {
   const { networks, measures } = found;
   const [first, second] = networks.map(nameOf);
   document.title = `${first} against ${second} · Architecture Archive`;
+  const alike = networks[0].space === networks[1].space;
   const said = el("div.verdicts");
   const why = el("ul.why");
   const differing = el("div");
@@ -26,12 +27,16 @@ export function showPair(found, more) {
   fill(view,
     el("section.card", {}, el("h1", {}, first, el("span.quiet", {}, " against "), second), chooser(measures, showAnswer), said,
       el("h2", {}, "Why"), why, el("div.two.sides", {}, networks.map(side))),
-    section("The difference", differing),
+    alike && section("The difference", differing),
     el("div.cards", {}, values(found), section("Properties", properties(networks))),
-    section("Distances", distances),
+    alike && section("Distances", distances),
     more());
   showAnswer();
   fill(why, costs(found));
+  if (!alike) {
+    why.append(el("li", {}, `They are of the spaces ${networks[0].space} and ${networks[1].space}, between which there is no distance.`));
+    return;
+  }
   showDifference(differing, why, found).catch((error) => failed(differing, error));
   // The first comparison of a server compiles kernels.
   showDistances(distances, networks.map((each) => each.key)).catch((error) => failed(distances, error));

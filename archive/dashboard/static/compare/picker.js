@@ -1,7 +1,7 @@
 // @ts-check
 /** What adds networks or studies to a comparison: those in the basket, the best of each study, and a search by name. */
 
-import { add, compareLink, items } from "../parts/basket.js";
+import { add, compareLink, items, smallPicture } from "../parts/basket.js";
 import { api, el, fill, section, studyPath, toast } from "../parts/page.js";
 import { later } from "../parts/timing.js";
 
@@ -43,14 +43,14 @@ export function picker(kind, chosen, most) {
       rows = networks.map((/** @type {any} */ each) => ({ item: { kind, key: each.key, text: each.model ?? undefined }, about: `${each.space}, ${each.layers} layers` }));
     }
     rows = rows.filter(isNew);
-    fill(list, rows.slice(0, MOST).map(({ item, about }) => el("li", {}, el("button", { type: "button", onclick: () => take(item) }, `+ ${textOf(item)}`), " ", el("span.quiet", {}, about))),
+    fill(list, rows.slice(0, MOST).map(({ item, about }) => el("li", {}, el("button", { type: "button", onclick: () => take(item) }, kind === "network" && smallPicture(item.key), `+ ${textOf(item)}`), " ", el("span.quiet", {}, about))),
       !rows.length && typed && el("li.quiet", {}, `No ${kind} of this name that is not compared already.`));
   }
   suggestions(kind).then((found) => { suggested = found; show(); });
   return section(kind === "network" ? (chosen.length ? "Add a network" : "Networks") : chosen.length ? "Add a study" : "Studies", input, list);
 }
 
-/** What is worth comparing: what is in the basket, and the two best of the newest studies. @param {Item["kind"]} kind */
+/** What is worth comparing: what is in the basket, the two best of the newest studies, and the best published one. @param {Item["kind"]} kind */
 async function suggestions(kind) {
   const { studies } = await api("/api/studies");
   if (kind === "study") return studies.map((/** @type {any} */ each) => ({ item: { kind, key: each.name }, about: `${each.task}, ${each.agent ?? "–"}` }));
@@ -63,5 +63,8 @@ async function suggestions(kind) {
       if (key && !rows.some((row) => row.item.key === key)) rows.push({ item: { kind, key }, about });
     }
   });
+  const { spaces } = await api("/api/map/choices").catch(() => ({ spaces: [] }));
+  const published = spaces.length ? await api(`/api/published?space=${encodeURIComponent(spaces[0].space)}`).catch(() => null) : null;
+  if (published?.architecture) rows.push({ item: { kind, key: published.architecture, text: published.model || undefined }, about: `best published on ${published.task}` });
   return rows;
 }

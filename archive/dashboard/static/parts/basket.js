@@ -94,6 +94,9 @@ function say(button) {
 /** @param {Item} item */
 const textOf = (item) => item.text ?? (item.kind === "network" ? item.key.slice(0, 10) : item.key);
 
+/** A picture of a network as large as a word. @param {string} key */
+export const smallPicture = (key) => el("img.tiny", { alt: "", loading: "lazy", src: `/networks/${encodeURIComponent(key)}.svg?width=220&height=260&theme=${isDark() ? "dark" : "light"}` });
+
 /** The bar at the lower edge of each page, while something is in. */
 class Bar {
   constructor() {
@@ -115,7 +118,7 @@ class Bar {
   /** @param {Item} item */
   #entry(item) {
     const address = `/${item.kind}?${item.kind === "network" ? "key" : "study"}=${encodeURIComponent(item.key)}`;
-    const picture = item.kind === "network" && el("img", { alt: "", src: `/networks/${encodeURIComponent(item.key)}.svg?width=220&height=260&theme=${isDark() ? "dark" : "light"}` });
+    const picture = item.kind === "network" && smallPicture(item.key);
     const title = `Take ${textOf(item)} out of the comparison`;
     return el("li", { dataset: { key: item.key } }, el("a", { href: address, title: textOf(item) }, picture, el("span", {}, textOf(item))),
       el("button.drop", { type: "button", title, "aria-label": title, onclick: () => this.#drop(item) }, "×"));
