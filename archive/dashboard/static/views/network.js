@@ -46,7 +46,7 @@ function results(found) {
   const [first, ...others] = groups;
   return [el("p.eyebrow", {}, el("i.star", {}, "★"), ` Best on ${first.task}`),
     el("p.value", {}, el("b", {}, number(first.best)), el("span", {}, el("span", {}, first.name), el("span.quiet", {}, spread(first)))),
-    others.length > 0 && el("ul.beaten", {}, others.slice(0, TASKS).map((group) => el("li", {}, el("b", {}, number(group.best)), el("span", {}, group.task === first.task ? group.name : `${group.task}, ${group.name}`), el("span.quiet.number", {}, spread(group)))))];
+    others.length > 0 && el("ul.beaten.ranges", {}, others.slice(0, TASKS).map((group) => el("li", {}, el("b", {}, number(group.best)), el("span", {}, group.task === first.task ? group.name : `${group.task}, ${group.name}`), el("span.quiet.number", {}, spread(group)))))];
 }
 
 /** @typedef {{ task: string, name: string, best: number, worst: number, count: number }} Group results of one task in one objective */
