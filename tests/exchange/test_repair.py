@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from archive import settings
-from archive.api import connect
+from archive.api import Archive, connect
 from archive.errors import DamagedError, ServerStartError
 from archive.exchange import dump, repair
 from archive.exchange.load import load
@@ -253,19 +253,20 @@ def test_a_dump_is_due(tmp_path, monkeypatch, seconds, age, changed, waited, due
     assert len(started) == (1 if seconds and changed and (age is None or age > seconds) else 0)
 
 
-def test_an_archive_that_grows_meanwhile_is_not_damaged(copied):
+def test_an_archive_that_grows_meanwhile_is_not_damaged(archive, open_connection):
     """The looks at it are not of one moment, and a search may write between two of them."""
     ended = threading.Event()
     written = []
 
     def write():
-        with connect(copied) as archive:
-            while not ended.is_set():
-                evaluate(archive, [0.5] * 3, f"meanwhile {len(written)}")
-                written.append(3)
-                time.sleep(0.05)
+        other = Archive(open_connection())
+        while not ended.is_set():
+            evaluate(other, [0.5] * 3, f"meanwhile {len(written)}")
+            written.append(3)
+            time.sleep(0.05)
 
-    with connect(copied) as archive, ThreadPoolExecutor(1) as pool:
+    fill(archive)
+    with ThreadPoolExecutor(1) as pool:
         writer = pool.submit(write)
         try:
             assert upkeep.find_faults(archive.connection) == []

@@ -29,7 +29,7 @@ KINDS = {
 """Number of large numbers that each plot leaves out."""
 
 
-@pytest.fixture(params=["maximise", "minimise"])
+@pytest.fixture(params=["maximise", whole("minimise")])
 def filled(archive, request):
     """A function that adds a study of eight results, some of whose numbers are so large, and
     returns the archive."""

@@ -26,7 +26,7 @@ from archive.errors import ServerStartError, SettingsError, StoreError
 from archive.server import embedded, engine, run_file, supervisor
 from archive.server.process import end_orphan
 from archive.server.run_file import Folder
-from tests.support import ROOT, java_only, wait_until
+from tests.support import ROOT, java_only, wait_until, whole
 
 pytestmark = pytest.mark.lasts(0.6)
 
@@ -156,7 +156,7 @@ def test_many_processes_at_once_get_one_server(home, folder):
         "f = server.ensure_running(s); print(server.status(s).pid, server.status(s).java_pid, "
         "f.port)"
     )
-    clients = [client(home, code) for _ in range(20)]
+    clients = [client(home, code) for _ in range(8)]
     answers = {each.communicate(timeout=120)[0] for each in clients}
     assert len(answers) == 1
     assert len(servers_over(folder)) == 1
@@ -527,7 +527,7 @@ def test_an_option_that_java_does_not_know_is_named(home):
         embedded.start(replace(home, java_options="-XX:Nonsense"))
 
 
-@pytest.mark.parametrize("heap_mb", [999_999_999, 10**16])
+@pytest.mark.parametrize("heap_mb", [999_999_999, whole(10**16)])
 def test_a_heap_that_java_refuses_is_named_with_its_setting(home, heap_mb):
     with pytest.raises(
         ServerStartError,

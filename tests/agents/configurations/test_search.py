@@ -167,6 +167,7 @@ def test_a_wrong_prior_costs_few_evaluations():
     assert max(observation.score for observation in observations) > -5e-3
 
 
+@pytest.mark.whole
 def test_the_optimum_of_a_smooth_function_is_found():
     searched = spaces.get("parameters", parameters=numbers())
     rng = np.random.default_rng(0)

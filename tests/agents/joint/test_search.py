@@ -13,6 +13,7 @@ from archive.constraints import parse
 from archive.errors import UsageError
 from archive.kernels.distances.otmann import OTMANN
 from archive.spaces.constrained import constrain
+from tests.support import whole
 
 KNOBS = space.Space(
     lr=space.real(1e-4, 1e-1, log=True),
@@ -32,6 +33,7 @@ AGENTS = {
     "tpe": {},
     "arc": {"samples": 2, "burn_in": 1},
 }
+MODELS = ("portfolio", "random-forest")
 
 
 def score(member):
@@ -56,8 +58,15 @@ def keys(suggestions):
     return [suggestion.architecture.functional_key for suggestion in suggestions]
 
 
-@pytest.mark.parametrize("name", SPACES)
-@pytest.mark.parametrize("kind", AGENTS)
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        # The models of choices alone are under the contract of tests/agents/test_choices.py.
+        whole(kind, name) if name == "choices" and kind in MODELS else (kind, name)
+        for kind in AGENTS
+        for name in SPACES
+    ],
+)
 def test_suggestions_are_new_members_and_depend_on_the_seed_alone(kind, name):
     searched = spaces.beside(name, KNOBS)
     history = observed(searched, 13)

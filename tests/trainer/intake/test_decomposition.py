@@ -70,7 +70,7 @@ class Equal(nn.Module):
         return x
 
 
-@pytest.mark.parametrize("make", [Equal, Composite])
+@pytest.mark.parametrize("make", [Equal, whole(Composite)])
 def test_calls_are_decomposed_alone_as_they_are_together(monkeypatch, make):
     model, shape = make(), (4, 6, 6) if make is Equal else (8, 8)
     short = import_model(model, [Input(shape)])
