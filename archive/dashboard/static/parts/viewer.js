@@ -12,6 +12,8 @@ import { api, el, failed, number, request } from "./page.js";
 const [SMALLEST, LARGEST, STEP] = [0.1, 6, 1.25];
 /** Scales of the first look: the smallest text has 10 pixels, and a small network does not become huge. */
 const [LEAST, MOST] = [0.9, 1.6];
+/** Scale from which on the first look has all of the picture. */
+const WHOLE = 0.85;
 
 export class NetworkViewer {
   /** @param {object} [options] @param {string} [options.study] whose task decides the sizes of layers */
@@ -172,7 +174,7 @@ export class NetworkViewer {
     if (!width || !height || !this.picture) return;
     this.fitted = true;
     const whole = Math.min(width / this.size[0], height / this.size[1]);
-    const scale = Math.min(MOST, small ? whole : Math.max(whole, LEAST));
+    const scale = Math.min(MOST, small || whole >= WHOLE ? whole : LEAST);
     this.seen = { scale, x: (this.size[0] - width / scale) / 2, y: scale > whole ? 0 : (this.size[1] - height / scale) / 2 };
     // Of a picture that is wider than its place, the input is seen first.
     if (width / scale < this.size[0]) {
