@@ -121,6 +121,7 @@ _COMMANDS: dict[str, tuple[type | str, ...]] = {
     "launch list": ("archive.cli.launch.command:FleetList",),
     "launch stop": ("archive.cli.launch.command:StoppedFleets",),
     "record": ("archive.cli.runs.record:RecordedRun",),
+    "compare": ("archive.runs.comparison:RunComparison",),
     "tried": ("archive.cli.runs.tried:TriedRuns",),
     "query run": ("archive.cli.query:QueryDocument",),
     "query list": ("archive.cli.query:SavedQueryList",),

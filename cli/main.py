@@ -47,6 +47,11 @@ COMMANDS = {
         "record",
         "Run any program, and keep what it was given and what it brought.",
     ),
+    "compare": (
+        "archive.cli.runs.compare",
+        "compare",
+        "Compare two runs, and say whether they differ by more than noise.",
+    ),
     "tried": (
         "archive.cli.runs.tried",
         "tried",

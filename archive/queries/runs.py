@@ -60,6 +60,15 @@ MATCH (a)<-[:OF]-(p:Proposal)
     + _COLUMNS
 )
 
+REPEATS = """
+MATCH (a:Architecture {key: $key})
+USING INDEX SEEK a:Architecture(key)
+MATCH (a)<-[:OF]-(p:Proposal)
+WHERE p.study = $study
+MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
+RETURN e.value AS value ORDER BY p.number
+"""
+
 DIRECTIONS = """
 UNWIND $studies AS name
 MATCH (s:Study {name: name})
@@ -135,7 +144,24 @@ def find_runs(
     found = [(row["created"], row["id"]) for row in rows]
     found.sort(reverse=True)
     ids = [id_ for _, id_ in found[:most]]
-    return _runs(connection, BY_ID, {"ids": ids}), len(found)
+    return runs_by_id(connection, ids), len(found)
+
+
+def runs_by_id(connection: Connection, ids: Sequence[str]) -> list[TriedRun]:
+    """Return runs by the ids of their proposals, newest first."""
+    return _runs(connection, BY_ID, {"ids": list(ids)})
+
+
+def repeats_of(connection: Connection, study: str, architecture: str) -> list[float]:
+    """Return the values of all runs of a configuration in a study, oldest first.
+
+    Args:
+        connection: Connection to the archive.
+        study: Name of the study.
+        architecture: Key of the configuration.
+    """
+    rows = connection.read(lambda tx: tx.run(REPEATS, study=study, key=architecture).data())
+    return [row["value"] for row in rows]
 
 
 def runs_of_network(connection: Connection, functional_key: str) -> list[TriedRun]:

@@ -11,7 +11,6 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -20,50 +19,29 @@ from archive.architecture.graph import Architecture
 from archive.architecture.parameter_operations import graph_of_values
 from archive.errors import UsageError
 from archive.exchange.importers.additions import Addition, add_missing
-from archive.runs.run_folder import now
+from archive.runs.table_columns import (
+    RunMapping,
+    check_columns,
+    curve_columns,
+    curve_points,
+    list_columns,
+    start_of,
+    text_of,
+)
 from archive.runs.table_files import TableRow
 from archive.spaces.program import NAME as PROGRAM
 from archive.store.properties import curve_properties, latest, proposal_id
 from archive.store.records import Result, Study
 from archive.store.studies.creation import check_new_name
 from archive.store.studies.studies import UNBOUNDED
-from archive.values import as_float, is_number, setting_text
+from archive.values import as_float, setting_text
 
 if TYPE_CHECKING:
     from archive.api import Archive
-    from archive.store.records import Direction
 
 KIND = "import"
 MOST_TEXT = 200
 """Longest text that is a value of a run; a longer one is left out, unless it is the reason."""
-
-
-@dataclass(frozen=True)
-class RunMapping:
-    """Which column of a table is what.
-
-    Attributes:
-        objective: The metric that runs are judged by.
-        direction: Whether larger or smaller values are better.
-        identity: Id of a run in the table; None numbers the rows.
-        parent: Id of the run that it is a change of; None without one.
-        motivation: Reason for the run.
-        started: Time of its start: ISO 8601, or seconds since 1970.
-        metrics: Further metrics.
-        values: Values that the run was given; None takes all other columns.
-        curves: Curves: a column with a list, or the begin of the names of columns with steps,
-            `train_loss` for `train_loss_1` and `train_loss_100`.
-    """
-
-    objective: str
-    direction: Direction
-    identity: str | None = None
-    parent: str | None = None
-    motivation: str | None = None
-    started: str | None = None
-    metrics: tuple[str, ...] = ()
-    values: tuple[str, ...] | None = None
-    curves: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -123,8 +101,8 @@ def import_runs(
         UsageError: A column of the mapping is in no row, an id is there twice, or a time is none.
         StudyConflictError: The study exists with another space, task or objective.
     """
-    columns = _columns(rows)
-    _check_columns(mapping, columns)
+    columns = list_columns(rows)
+    check_columns(mapping, columns)
     table = _Table(name, rows, mapping, columns)
     if name not in archive.studies.names():
         check_new_name(name)
@@ -166,7 +144,7 @@ class _Table:
         self._study = study
         self._rows = rows
         self._mapping = mapping
-        self._steps = _curve_columns(mapping, columns)
+        self._steps = curve_columns(mapping, columns)
         self._values = self._value_columns(columns)
         self._positions = self._read_identities()
         self._graphs = [self._graph(row, identity) for identity, row in self._identified()]
@@ -194,11 +172,11 @@ class _Table:
             outcome = self._outcome(row, provenance)
             run = _ImportedRun(
                 architecture=architecture,
-                motivation=_text(row, self._mapping.motivation),
+                motivation=text_of(row, self._mapping.motivation),
                 repeat=architecture.functional_key in seen,
                 parent=self._morph_parent(position, parent),
                 operations=self._operations(row, parent),
-                created=_time(row, self._mapping.started),
+                created=start_of(row, self._mapping.started),
                 properties=self._properties(row, parent, numbers, outcome),
             )
             seen.add(architecture.functional_key)
@@ -342,7 +320,7 @@ class _Table:
         """Return the curves of a row as lists of one length, NaN where a step has no value."""
         points: dict[int, dict[str, float]] = {}
         for name in self._mapping.curves:
-            for step, number in _curve_points(row, name, self._steps.get(name, ())):
+            for step, number in curve_points(row, name, self._steps.get(name, ())):
                 points.setdefault(step, {})[name] = number
 
         steps = sorted(points)
@@ -371,125 +349,6 @@ class _Table:
             properties |= curve_properties(self._curve(row))
 
         return properties
-
-
-def _columns(rows: Sequence[TableRow]) -> list[str]:
-    """Return the columns of rows, in the order of their first occurrence."""
-    columns: dict[str, None] = {}
-    for row in rows:
-        columns |= dict.fromkeys(row)
-
-    return list(columns)
-
-
-def _check_columns(mapping: RunMapping, columns: Sequence[str]) -> None:
-    """Check that the columns of a mapping are there.
-
-    Raises:
-        UsageError: One is not; the message names those that are.
-    """
-    named = [*mapping.metrics, *(mapping.values or ())]
-    if mapping.objective not in mapping.curves:
-        named.append(mapping.objective)
-
-    optional = (mapping.identity, mapping.parent, mapping.motivation, mapping.started)
-    named += [column for column in optional if column is not None]
-    for column in named:
-        if column not in columns:
-            raise UsageError(f"the table has no column {column!r:.60}: it has {_listed(columns)}")
-
-    for name in mapping.curves:
-        if name not in columns and not _step_columns(name, columns):
-            raise UsageError(
-                f"the table has no column {name!r:.60}, nor {name}_1: it has {_listed(columns)}"
-            )
-
-
-def _listed(columns: Sequence[str]) -> str:
-    shown = ", ".join(columns[:20])
-    return f"{shown} and {len(columns) - 20} more" if len(columns) > 20 else shown
-
-
-def _curve_columns(mapping: RunMapping, columns: Sequence[str]) -> dict[str, list[tuple[int, str]]]:
-    steps = {}
-    for name in mapping.curves:
-        if name not in columns:
-            steps[name] = _step_columns(name, columns)
-
-    return steps
-
-
-def _step_columns(name: str, columns: Sequence[str]) -> list[tuple[int, str]]:
-    """Return step and name of the columns of a curve: `train_loss_100` is step 100."""
-    steps = []
-    for column in columns:
-        rest = column.removeprefix(f"{name}_")
-        if rest != column and rest.isdecimal():
-            steps.append((int(rest), column))
-
-    return steps
-
-
-def _curve_points(
-    row: TableRow, name: str, steps: Sequence[tuple[int, str]]
-) -> list[tuple[int, float]]:
-    """Return step and value of the points of a curve in a row."""
-    if steps:
-        pairs = [(step, row.get(column)) for step, column in steps]
-    else:
-        cell = row.get(name)
-        listed = cell.replace(",", " ").split() if isinstance(cell, str) else cell
-        values = listed if isinstance(listed, list) else [cell]
-        pairs = list(enumerate(values, 1))
-
-    points = []
-    for step, value in pairs:
-        number = _number(value)
-        if number is not None:
-            points.append((step, number))
-
-    return points
-
-
-def _number(value: Any) -> float | None:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        return None
-
-    return number if math.isfinite(number) else None
-
-
-def _text(row: TableRow, column: str | None) -> str | None:
-    value = None if column is None else row.get(column)
-    return None if value in (None, "") else str(value)
-
-
-def _time(row: TableRow, column: str | None) -> int:
-    """Return the start of a run in milliseconds since 1970; now where the table has none.
-
-    Raises:
-        UsageError: The cell is no time.
-    """
-    value = None if column is None else row.get(column)
-    if value in (None, ""):
-        return now()
-
-    if is_number(value):
-        return int(float(str(value)) * 1000)
-
-    try:
-        moment = datetime.fromisoformat(str(value))
-    except ValueError:
-        raise UsageError(
-            f"the column {column} has a cell that is no time: {value!r:.60}; times are as "
-            "2026-08-31, 2026-08-31T12:30:00Z, or seconds since 1970"
-        ) from None
-
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-
-    return int(moment.timestamp() * 1000)
 
 
 def _tokens_of(archive: Archive, study: str) -> dict[str, int]:

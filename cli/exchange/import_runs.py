@@ -50,9 +50,9 @@ def import_runs(ctx: click.Context, /, file: Path, as_json: bool, **options: Any
     Example: archive import runs results.tsv --minimise val_bpb --id commit --why description
     """
     from archive.errors import UsageError
-    from archive.runs.imported import RunMapping
     from archive.runs.imported import import_runs as add_runs
     from archive.runs.life_cycle import check_objective
+    from archive.runs.table_columns import RunMapping
     from archive.runs.table_files import read_rows
 
     objective, direction = check_objective(options["minimise"], options["maximise"])

@@ -1,1 +1,1 @@
-"""Commands on recorded runs: `record` and `tried`."""
+"""Commands on recorded runs: `record`, `tried` and `compare`."""

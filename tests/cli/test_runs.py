@@ -46,6 +46,9 @@ def test_runs_are_recorded_and_found_with_what_they_brought(archive, user, capfd
     assert "recorded as tuning#00002" in failed.stderr
     assert "ended with status 1: ValueError: diverged" in failed.stderr
 
+    compared = user.types("compare", "tuning#0", "tuning#1").stdout
+    assert "better by 0.25 in val_loss; whether that is more than noise is unknown" in compared
+    check("compare", user.types("compare", "tuning#0", "tuning#1", "--json").stdout)
     table = user.types("tried", "rate").stdout
     assert "tuning#00001" in table and "+0.25" in table and "half the rate" in table
     assert "nothing on record holds 'muon'" in user.types("tried", "muon").stderr

@@ -8,7 +8,8 @@ import pytest
 
 from archive.errors import UsageError
 from archive.queries.runs import find_runs
-from archive.runs.imported import RunMapping, import_runs
+from archive.runs.imported import import_runs
+from archive.runs.table_columns import RunMapping
 from archive.runs.table_files import read_rows
 from archive.store.records import State
 

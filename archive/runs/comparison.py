@@ -1,0 +1,197 @@
+"""Two runs side by side: what differs in what they were given, and whether their values differ.
+
+Runs that differ in their seeds alone are repeats of one configuration. The difference of two
+configurations is that of the means over their repeats, with the interval of Welch's t: it does not
+assume that both are equally noisy. Welch, "The generalization of 'Student's' problem when several
+different population variances are involved", Biometrika 34 (1947).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, variance
+from typing import TYPE_CHECKING, Any
+
+from archive.errors import UsageError
+from archive.objectives import sign
+from archive.queries.runs import repeats_of, runs_by_id
+from archive.values import counted
+
+if TYPE_CHECKING:
+    from archive.api import Archive
+    from archive.queries.runs import TriedRun
+
+LEVEL = 0.95
+"""Level of the interval."""
+
+LEAST_RUNS = 2
+"""Repeats of each configuration without which there is no interval."""
+
+
+@dataclass(frozen=True)
+class ValueChange:
+    """A value that differs between two runs.
+
+    Attributes:
+        name: Its name.
+        first: In the first run; null where it is absent.
+        second: In the second run; null where it is absent.
+    """
+
+    name: str
+    first: Any
+    second: Any
+
+
+@dataclass(frozen=True)
+class RunComparison:
+    """Two runs, and the difference of their configurations.
+
+    Attributes:
+        first: The first run.
+        second: The second run.
+        first_values: The objective of each repeat of the first run's configuration.
+        second_values: Likewise for the second.
+        first_network: Key of the network that the first run trained; null where it is unknown.
+        second_network: Likewise for the second.
+        changes: Values that differ.
+        changed: Source files that differ between a run and the one that it is a change of, where
+            that is the other one; else empty.
+        gain: Difference of the means, larger is better for the second; null without results.
+        low: Lower end of its interval of 95 %; null with fewer than two repeats of either.
+        high: Upper end.
+        words: The outcome in words.
+    """
+
+    first: TriedRun
+    second: TriedRun
+    first_values: list[float]
+    second_values: list[float]
+    first_network: str | None
+    second_network: str | None
+    changes: list[ValueChange]
+    changed: list[str]
+    gain: float | None
+    low: float | None
+    high: float | None
+    words: str
+
+
+def compare_runs(archive: Archive, first: str, second: str) -> RunComparison:
+    """Compare two runs of one study.
+
+    Args:
+        archive: The archive.
+        first: Id of the first run's proposal.
+        second: Id of the second one's.
+
+    Raises:
+        UnknownNameError: There is no such proposal.
+        UsageError: They are of different studies, or one run.
+    """
+    keys = [archive.proposals.get(name).architecture_key for name in (first, second)]
+    if first == second:
+        raise UsageError(f"a comparison needs two runs, got {first} twice")
+
+    runs = {run.run: run for run in runs_by_id(archive.connection, [first, second])}
+    one = runs[first]
+    other = runs[second]
+    if one.study != other.study:
+        raise UsageError(
+            f"{first} and {second} are of different studies: their values are not comparable"
+        )
+
+    first_values = repeats_of(archive.connection, one.study, keys[0])
+    second_values = repeats_of(archive.connection, one.study, keys[1])
+    builds = archive.builds.of(keys)
+    networks = [builds[key].network if key in builds else None for key in keys]
+    gain, low, high = _difference(first_values, second_values, sign(one.direction))
+    same = keys[0] == keys[1]
+    return RunComparison(
+        first=one,
+        second=other,
+        first_values=first_values,
+        second_values=second_values,
+        first_network=networks[0],
+        second_network=networks[1],
+        changes=_changes(one.values, other.values),
+        changed=_changed(one, other),
+        gain=None if same else gain,
+        low=None if same else low,
+        high=None if same else high,
+        words=_words(one, first_values, second_values, None if same else (gain, low, high)),
+    )
+
+
+def _difference(
+    first: Sequence[float], second: Sequence[float], direction: float
+) -> tuple[float | None, float | None, float | None]:
+    """Return the difference of two means, larger is better for the second, with its interval."""
+    if not first or not second:
+        return None, None, None
+
+    gain = direction * (fmean(second) - fmean(first)) or 0.0
+    if min(len(first), len(second)) < LEAST_RUNS:
+        return gain, None, None
+
+    parts = [variance(values) / len(values) for values in (first, second)]
+    error = math.sqrt(sum(parts))
+    if not error:
+        return gain, gain, gain
+
+    freedom = sum(parts) ** 2 / (
+        parts[0] ** 2 / (len(first) - 1) + parts[1] ** 2 / (len(second) - 1)
+    )
+    from scipy.stats import t
+
+    reach = float(t.ppf((1 + LEVEL) / 2, freedom)) * error
+    return gain, gain - reach, gain + reach
+
+
+def _changes(first: dict[str, Any], second: dict[str, Any]) -> list[ValueChange]:
+    changes = []
+    for name in dict.fromkeys([*first, *second]):
+        if first.get(name) != second.get(name):
+            changes.append(ValueChange(name, first.get(name), second.get(name)))
+
+    return changes
+
+
+def _changed(first: TriedRun, second: TriedRun) -> list[str]:
+    """Return the source files that one run changes of the other, its parent."""
+    if second.parent == first.run:
+        return second.changed
+
+    return first.changed if first.parent == second.run else []
+
+
+def _words(
+    run: TriedRun,
+    first: Sequence[float],
+    second: Sequence[float],
+    difference: tuple[float | None, float | None, float | None] | None,
+) -> str:
+    """Return the outcome of a comparison in one sentence."""
+    if difference is None:
+        spread = f", from {min(first):.4g} to {max(first):.4g}" if len(first) > 1 else ""
+        return f"both are one configuration with {counted(len(first), 'result')}{spread}"
+
+    gain, low, high = difference
+    if gain is None:
+        return "one of them has no result, so that nothing can be said of the difference"
+
+    amount = f"{abs(gain):.3g} in {run.objective}"
+    side = "better" if gain > 0 else "worse" if gain < 0 else "neither better nor worse"
+    if low is None or high is None:
+        return (
+            f"the second is {side} by {amount}; whether that is more than noise is unknown: "
+            "run each with two seeds or more"
+        )
+
+    evidence = f"{gain:+.3g} [{low:+.3g}, {high:+.3g}], {len(first)} and {len(second)} runs"
+    if low <= 0 <= high:
+        return f"no more than noise: {evidence}"
+
+    return f"the second is {side} by {amount}, more than noise explains: {evidence}"
