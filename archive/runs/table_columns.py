@@ -83,6 +83,7 @@ def _listed(columns: Sequence[str]) -> str:
 
 
 def curve_columns(mapping: RunMapping, columns: Sequence[str]) -> dict[str, list[tuple[int, str]]]:
+    """Return step and name of the columns of each curve that has one column for each step."""
     steps = {}
     for name in mapping.curves:
         if name not in columns:
@@ -133,6 +134,7 @@ def _number(value: Any) -> float | None:
 
 
 def text_of(row: TableRow, column: str | None) -> str | None:
+    """Return a cell as text; None where it is empty, or no column is named."""
     value = None if column is None else row.get(column)
     return None if value in (None, "") else str(value)
 

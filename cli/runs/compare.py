@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from archive.cli.render import json_option, open_archive, print_json, print_line, print_table
@@ -31,28 +33,29 @@ def compare(ctx: click.Context, first: str, second: str, as_json: bool) -> None:
         print_json(comparison)
         return
 
-    rows = []
+    rows: list[tuple[str, Any, Any]] = []
     for change in comparison.changes:
-        values = [
-            None if value is None else setting_text(value)
-            for value in (change.first, change.second)
-        ]
-        rows.append((change.name, *values))
+        rows.append((change.name, _setting(change.first), _setting(change.second)))
 
-    objective = comparison.first.objective
-    for name, values in (
-        (objective, (comparison.first.value, comparison.second.value)),
-        ("network", (_short(comparison.first_network), _short(comparison.second_network))),
-        ("why", (comparison.first.motivation, comparison.second.motivation)),
-    ):
-        if values[0] != values[1]:
-            rows.append((name, *values))
+    first_run = comparison.first
+    second_run = comparison.second
+    rows.append((first_run.objective, first_run.value, second_run.value))
+    if comparison.first_network != comparison.second_network:
+        networks = (_short(comparison.first_network), _short(comparison.second_network))
+        rows.append(("network", *networks))
+
+    if first_run.motivation != second_run.motivation:
+        rows.append(("why", first_run.motivation, second_run.motivation))
 
     print_table(("", comparison.first.run, comparison.second.run), rows)
     if comparison.changed:
         print_line(f"source files: {', '.join(comparison.changed)}")
 
     print_line(comparison.words)
+
+
+def _setting(value: Any) -> str | None:
+    return None if value is None else setting_text(value)
 
 
 def _short(key: str | None) -> str | None:
