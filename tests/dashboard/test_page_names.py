@@ -52,7 +52,7 @@ def test_more_studies_than_a_comparison_has_are_refused_in_words(visit, archive)
     page.wait_for_url("**study+20")
     page.get_by_role("button", name="+ study 21").click()
     page.get_by_text("At most 21 are compared: take one out.").wait_for()
-    page.get_by_text("The best 7 are drawn.").wait_for()
+    page.get_by_text("21 repeats of one search by random").wait_for()
 
 
 def test_an_address_with_an_unknown_axis_or_a_study_twice_is_shown(visit, archive):
