@@ -55,7 +55,7 @@ it."""
 
 # No deadline: an example that starts a server or compiles takes as long as the machine is busy.
 hypothesis.settings.register_profile("dev", max_examples=40, deadline=None)
-hypothesis.settings.register_profile("ci", max_examples=10, deadline=None, derandomize=True)
+hypothesis.settings.register_profile("ci", max_examples=7, deadline=None, derandomize=True)
 hypothesis.settings.register_profile("thorough", max_examples=400, deadline=None)
 hypothesis.settings.load_profile(os.environ.get("ARCHIVE_TEST_PROFILE", "dev"))
 
