@@ -71,7 +71,6 @@ def test_a_network_that_is_not_there_and_the_beginning_of_a_key(filled):
     assert similar(filled, key[:12], 3) == similar(filled, cells(1)[0], 3)
 
 
-@pytest.mark.every_server
 def test_imported_networks_have_neighbours(archive, home):
     """Their layers have attributes, and their edges arguments, which the distance needs from the
     server."""

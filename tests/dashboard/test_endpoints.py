@@ -39,7 +39,6 @@ def columns(answer):
     }
 
 
-@pytest.mark.every_server
 def test_points_are_the_results_of_the_study(archive, client):
     evaluate(archive, [0.25, 0.75, 0.5], budget=4)
     propose(archive, cells(5)[3:4])
@@ -538,7 +537,6 @@ def test_json_has_no_nan(value):
     assert "null" in dumps(value) and "NaN" not in dumps(value) and "Infinity" not in dumps(value)
 
 
-@pytest.mark.every_server
 def test_an_archive_of_other_directions(archive, client):
     agent = archive.proposals.register_agent("random", {}, "1")
     archive.studies.create(study("low", direction="minimise", objective="error"))

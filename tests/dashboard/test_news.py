@@ -177,7 +177,6 @@ def test_partial_results_are_the_best_until_there_is_a_whole_one(archive, news):
     assert best() == (2, 0.25)
 
 
-@pytest.mark.every_server
 def test_another_study_of_the_same_name_and_another_process_are_loaded_again(archive, news):
     evaluate(archive, [0.25, 0.75])
     seen, _ = told(news, 0)

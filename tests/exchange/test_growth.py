@@ -58,7 +58,6 @@ def test_a_space_grows_twice_and_goes_through_a_dump(archive, tmp_path):
         agents.study(archive, "grows", space.Space(SECOND))
 
 
-@pytest.mark.every_server
 def test_copies_of_a_study_whose_spaces_have_grown_apart_are_merged(archive, tmp_path):
     def ask(parameters, count):
         study = agents.study(archive, "grows", space.Space(parameters))

@@ -64,7 +64,6 @@ def test_a_result_in_a_study(archive):
         )
 
 
-@pytest.mark.every_server
 def test_only_an_added_network_raises_the_budget(archive):
     for _ in range(3):
         add_model(archive, NET, place=STUDY, result=RESULT)

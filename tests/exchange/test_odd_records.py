@@ -73,7 +73,6 @@ def test_the_result_of_a_later_rung_replaces_the_earlier_one(
     assert dumped(archive, file) == first
 
 
-@pytest.mark.every_server
 @pytest.mark.parametrize("order", [("older", "newer"), ("newer", "older")])
 def test_a_load_replaces_a_partial_result_as_a_whole(
     archive, connection, promoted, tmp_path, order

@@ -195,7 +195,6 @@ def test_studies_and_their_best_networks(archive, ask, refused):
     assert "not comparable: give one of digits/1, digits/2" in refused("top", task="digits")
 
 
-@pytest.mark.every_server
 def test_a_network_is_known_wherever_it_was_evaluated(archive, ask):
     evaluate(archive, [0.2, 0.9])
     archive.studies.create(Study("new", "digits", "digits/1", "nasbench201", budget=10))

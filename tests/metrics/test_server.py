@@ -52,7 +52,6 @@ def values(text):
     }
 
 
-@pytest.mark.every_server
 def test_the_queue_is_counted_by_study_and_state(archive, tmp_path):
     workers.arrive(archive.connection, "idler", host="here", slots=4)
     workers.arrive(archive.connection, "gone", host="here", slots=8)

@@ -49,7 +49,6 @@ ROWS = [
 ]
 
 
-@pytest.mark.every_server
 def test_the_pareto_set_of_a_study(archive):
     told(archive, ROWS)
     snapshot = archive.studies.snapshot("study")
@@ -74,7 +73,6 @@ def test_the_pareto_set_of_a_study(archive):
     ]
 
 
-@pytest.mark.every_server
 def test_the_best_result_is_one_with_a_value_of_each_objective(archive):
     lacking = [(0.9, 4.0, None), (0.8, math.inf, 1.0), (0.7, math.nan, 1.0)]
     for name, rows, best in (

@@ -119,7 +119,6 @@ def test_volumes_are_those_of_the_latest_rows_after_every_evaluation(evaluations
             )
 
 
-@pytest.mark.every_server
 def test_a_snapshot_tells_replicates_from_other_hyperparameters(archive):
     archive.studies.create(study(objective="accuracy", further=(LOSS,)))
     agent = archive.proposals.register_agent("random", {}, "1")

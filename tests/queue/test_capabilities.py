@@ -33,7 +33,6 @@ def exhaust(archive, worker, capacity, *, alone, needed=3 * GIB):
     return archive.proposals.get(held.id)
 
 
-@pytest.mark.every_server
 def test_a_refused_proposal_goes_to_another_worker_without_an_attempt(archive, monkeypatch):
     first, second = propose(archive, cells(2))
     held = claim(archive, "broken")
@@ -81,7 +80,6 @@ def test_a_retry_forgets_refusals(archive):
     assert claim(archive, "w").id == held.id
 
 
-@pytest.mark.every_server
 def test_a_claim_leaves_out_studies_that_the_worker_cannot_run(archive):
     propose(archive, cells(40), "tables", task="nb201-cifar10", protocol="nb201/200")
     propose(archive, cells(2), "mine", protocol="digits/1+recipe:mine")
@@ -122,7 +120,6 @@ def test_a_table_stands_for_its_tasks_with_noise():
     )
 
 
-@pytest.mark.every_server
 def test_out_of_memory_is_final_alone_on_the_largest_device_only(archive):
     for worker, gib in (("small", 4), ("large", 8), ("larger", 16)):
         workers.arrive(archive.connection, worker, memory_bytes=gib * GIB)

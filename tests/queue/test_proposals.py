@@ -175,7 +175,6 @@ def test_racing_searches_neither_exceed_the_budget_nor_repeat(
     assert count(connection, "(:Agent)-[:MADE]->(:Proposal)-[:OF]->(:Architecture)") == 10
 
 
-@pytest.mark.every_server
 @settings(examples(0.5), suppress_health_check=list(HealthCheck))
 @given(
     calls=st.lists(st.lists(st.integers(0, 9), max_size=5), min_size=1, max_size=6),

@@ -95,7 +95,6 @@ def test_a_recipe_is_part_of_the_reuse_key_and_an_objective_is_not(archive, sour
     assert known(archive, suggest([cells(2)[1]]), protocol=f"{protocol}+recipe:mine") == [None]
 
 
-@pytest.mark.every_server
 def test_a_choice_is_known_by_the_names_of_its_options(archive):
     def settings(activations):
         return {"space": "choices", "space_config": chosen(activations).config}

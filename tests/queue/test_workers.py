@@ -98,7 +98,6 @@ def test_workers_without_a_recent_heartbeat_are_not_listed(archive, status):
     assert list(status(recent_seconds=0.3)) == ["new"]
 
 
-@pytest.mark.every_server
 def test_leaving_creates_no_worker(archive, status):
     workers.leave(archive.connection, "nobody")
     assert status() == {}

@@ -93,7 +93,6 @@ def test_the_same_name_for_something_else_is_a_conflict(archive, name, other):
     assert count(archive.connection, "(:Study)-[r]->()") == 2
 
 
-@pytest.mark.every_server
 def test_other_settings_of_the_space_are_a_conflict(archive):
     narrow = study(space="mlp", space_config={"max_layers": 8})
     stored = archive.studies.create(narrow)

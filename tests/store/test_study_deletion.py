@@ -50,7 +50,6 @@ def test_a_deleted_study_is_gone_and_its_name_is_free(archive):
     assert archive.studies.list()[1].best == 0.9
 
 
-@pytest.mark.every_server
 def test_results_of_another_direction_may_follow_the_last_study_of_a_task(archive):
     evaluations = Evaluations(archive.connection, archive.architectures)
     for name in ("one", "two"):

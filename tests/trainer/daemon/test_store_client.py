@@ -427,7 +427,6 @@ def test_empty_queue_is_polled_less_and_less_often(archive, make):
     assert not asked
 
 
-@pytest.mark.every_server
 def test_a_study_that_this_worker_cannot_run_is_in_its_log_once(archive, own, caplog):
     propose(archive, cells(1), protocol="digits/1+recipe:other")
     own.arrive(Capabilities(recipes=("default", "mine")))
