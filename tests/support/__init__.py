@@ -100,9 +100,9 @@ def examples(times: float) -> hypothesis.settings:
     """
     import hypothesis
 
-    return hypothesis.settings(
-        max_examples=max(1, round(times * hypothesis.settings.default.max_examples))
-    )
+    profile = hypothesis.settings.default
+    assert profile is not None
+    return hypothesis.settings(max_examples=max(1, round(times * profile.max_examples)))
 
 
 def repeatable(metrics: Mapping[str, float]) -> dict[str, float]:
