@@ -23,6 +23,8 @@ export class Places {
     /** What is said where no network has a value. */
     this.hint = "";
     this.onChosen = chosen;
+    /** @type {any} */
+    this.base = null;
     /** @type {Set<number>} */
     this.chosen = new Set();
     this.plot = new Scatter("Map of the networks", { describe: (at) => this.#describe(at), open: (at) => { location.href = networkLink(this.keyOf(at)); }, height,
@@ -75,8 +77,9 @@ export class Places {
 
   #show() {
     const { head } = this.map;
+    this.base = this.#prepare();
     const steps = Math.max(0, ...head.paths.map((/** @type {any} */ path) => path.at.length));
-    const gains = head.paths.flatMap((/** @type {any} */ path) => gainsOf(path, head.direction).map((row) => row + 1));
+    const gains = this.base.gains.flat().map((/** @type {number} */ row) => row + 1);
     this.player.load(steps, [...new Set(/** @type {number[]} */ (gains))].sort((first, second) => first - second));
     this.#draw(steps);
     const meaning = head.paths.length ? "A line leads from best to best of a search."
@@ -85,38 +88,43 @@ export class Places {
     fill(this.note, `${head.rows} networks of ${head.space}; near means similar: the two axes have ${Math.round(100 * head.kept)} % of the variance of the distances by ${plainWord("distances", head.distance)}.${named} ${meaning}`);
   }
 
-  /** Draw the map, with as many results of each search. @param {number} step */
-  #draw(step) {
+  /** What does not change while a search is played: the colours, and the order in which points are drawn. */
+  #prepare() {
     const { head, columns } = this.map;
     const values = columns.value;
     const minimise = head.direction === "minimise";
     const [low, high] = extent(values, minimise);
-    const byKind = this.#kinds;
-    const kinds = byKind ? this.#kindsOf() : null;
-    const kind = new Uint8Array(head.rows);
-    for (let at = 0; at < head.rows; at++) {
-      if (kinds) kind[at] = kinds.kind[at];
-      else kind[at] = values[at] === values[at] ? 1 + level(values[at], low, high, minimise) : 0;
+    const kinds = this.#kinds ? this.#kindsOf() : null;
+    const kind = kinds ? Uint8Array.from(kinds.kind) : new Uint8Array(head.rows);
+    for (let at = 0; !kinds && at < head.rows; at++) {
+      if (values[at] === values[at]) kind[at] = 1 + level(values[at], low, high, minimise);
     }
-    const order = Uint32Array.from(kind, (_, at) => at);
-    if (kinds) {
-      // Points of the rarest kind are on top.
-      const counts = new Float64Array(256);
-      for (const each of kind) counts[each]++;
-      counts[0] = Infinity;
-      order.sort((first, second) => counts[kind[second]] - counts[kind[first]] || first - second);
-    }
+    /** @type {number[][]} */
+    const members = Array.from({ length: 256 }, () => []);
+    kind.forEach((each, at) => members[each].push(at));
+    // On top are the best values, or the rarest kind.
+    const [without, ...others] = members;
+    if (kinds) others.sort((first, second) => second.length - first.length);
+    const gains = head.paths.map((/** @type {any} */ path) => gainsOf(path, head.direction));
+    return { kinds, kind, low, high, gains, order: [without, ...others].flat(), shown: new Uint8Array(head.rows).fill(1) };
+  }
+
+  /** Draw the map, with as many results of each search. @param {number} step */
+  #draw(step) {
+    const { head, columns } = this.map;
+    const { kinds, kind, order, shown, low, high, gains } = this.base;
+    const byKind = Boolean(kinds);
     const whole = step >= this.player.steps;
     const faint = this.#faint(step, whole);
     const palette = ["--none", ...(byKind ? COLOURS : LEVELS)];
     const lines = [];
     let star;
     for (const [place, path] of head.paths.entries()) {
-      const points = gainsOf(path, head.direction).filter((row) => row < step).map((row) => path.at[row]);
+      const points = gains[place].filter((/** @type {number} */ row) => row < step).map((/** @type {number} */ row) => path.at[row]);
       lines.push({ points, kind: byKind && this.colour === "study" ? COLOURS[place % MOST] : "--ink", step: false });
       if (points.length && head.paths.length === 1) star = points[points.length - 1];
     }
-    this.plot.show({ x: columns.x, y: columns.y, kind, shown: new Uint8Array(head.rows).fill(1), xTitle: "", yTitle: "", bare: true, palette, lines, star, order, outlined: byKind ? 0 : 2, ...(faint ? { faint } : {}),
+    this.plot.show({ x: columns.x, y: columns.y, kind, shown, xTitle: "", yTitle: "", bare: true, palette, lines, star, order, outlined: byKind ? 0 : 2, ...(faint ? { faint } : {}),
       labels: head.regions.map((/** @type {any} */ region) => ({ x: region.x, y: region.y, text: region.name })) });
     this.player.say(this.#sayStep(step));
     this.#showLegend(kinds, low, high);
@@ -128,15 +136,15 @@ export class Places {
     if (whole && !this.chosen.size) return null;
     const faint = new Uint8Array(head.rows).fill(1);
     if (whole) for (const at of this.chosen) faint[at] = 0;
-    else for (const path of head.paths) for (const at of path.at.slice(0, step)) faint[at] = 0;
+    else for (const { at } of head.paths) for (let row = 0; row < Math.min(step, at.length); row++) faint[at[row]] = 0;
     return faint;
   }
 
   /** @param {number} step */
   #sayStep(step) {
     const { head } = this.map;
-    return head.paths.map((/** @type {any} */ path) => {
-      const best = gainsOf(path, head.direction).filter((row) => row < step).pop();
+    return head.paths.map((/** @type {any} */ path, /** @type {number} */ place) => {
+      const best = this.base.gains[place].filter((/** @type {number} */ row) => row < step).pop();
       const text = best === undefined ? "no value yet" : `best ${head.objective} ${number(path.values[best])} by #${path.numbers[best]}`;
       return `${head.paths.length > 1 ? `${path.study}: ` : ""}${Math.min(step, path.at.length)} of ${path.at.length}, ${text}`;
     }).join("; ");
