@@ -39,8 +39,8 @@ from archive.runs.run_folder import (
     RunFolder,
     RunRecord,
     is_running,
-    list_runs,
     now,
+    pending_runs,
     runs_of,
 )
 from archive.runs.run_log import log_files, read_end
@@ -90,12 +90,16 @@ def deliver_all(archive: Archive, runs: Iterator[RunFolder] | None = None) -> li
         archive: The archive.
         runs: Folders of runs; None for all of the archive's home.
     """
-    folders = list_runs(runs_of(archive.connection.settings.home)) if runs is None else runs
+    folders = pending_runs(runs_of(archive.connection.settings.home)) if runs is None else runs
     proposals = []
     waiting = []
     for folder in folders:
         record = folder.read()
-        if record is None or record.proposal is not None or is_running(record):
+        if record is None and not folder.path.exists():
+            # The program could not be started.
+            folder.set_delivered()
+
+        if record is None or is_running(record):
             continue
 
         proposal = _deliver(archive, folder, record)
@@ -187,6 +191,7 @@ def _deliver(archive: Archive, folder: RunFolder, record: RunRecord) -> Proposal
     _add_network(archive, folder, record, architecture)
     record.proposal = made[0].id
     folder.write(record)
+    folder.set_delivered()
     return made[0]
 
 

@@ -89,6 +89,7 @@ class PreparedRun:
     def discard(self) -> None:
         """Delete the folder of the run, which does not start."""
         shutil.rmtree(self._folder.path, ignore_errors=True)
+        self._folder.set_delivered()
 
     def run(self, output: int = OUTPUT) -> Recorded:
         """Run the program to its end, and keep what is known of it.

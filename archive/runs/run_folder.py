@@ -6,6 +6,7 @@
     HOME/runs/ID/network.json    the network that `archive.record` has captured
     HOME/runs/ID/kept/           copies of the files that the user asked to keep
     HOME/runs/blobs/             source files that git does not have (`code_state.BlobFolder`)
+    HOME/runs/pending/ID         an empty file, until the archive has the run
 
 A run without an end whose recorder is gone was killed: a process is looked up by its id and the
 time of its start.
@@ -30,6 +31,7 @@ from archive.runs.code_state import BlobFolder
 from archive.server.run_file import process_alive
 
 RUN = "run.json"
+PENDING = "pending"
 NETWORK = "network.json"
 LOGGED = "metrics.jsonl"
 
@@ -114,7 +116,9 @@ class RunFolder:
         path = runs / f"{moment}-{rest // 1000:06d}-{secrets.token_hex(2)}"
         try:
             runs.mkdir(parents=True, mode=0o700, exist_ok=True)
+            (runs / PENDING).mkdir(mode=0o700, exist_ok=True)
             path.mkdir(mode=0o700)
+            (runs / PENDING / path.name).touch()
         except OSError as error:
             raise StoreError(f"the run cannot be kept in {path}: {error.strerror}") from error
 
@@ -141,6 +145,10 @@ class RunFolder:
 
         return None
 
+    def set_delivered(self) -> None:
+        """Note that the archive has the run, or that there is none."""
+        (self.path.parent / PENDING / self.id).unlink(missing_ok=True)
+
     def network(self) -> dict[str, Any] | None:
         """Return the captured network as a JSON object; None without one."""
         with suppress(OSError, ValueError):
@@ -159,12 +167,11 @@ def runs_of(home: Path) -> Path:
     return home / "runs"
 
 
-def list_runs(runs: Path) -> Iterator[RunFolder]:
-    """Yield the folders of runs, oldest first."""
+def pending_runs(runs: Path) -> Iterator[RunFolder]:
+    """Yield the folders of the runs that the archive does not have, oldest first."""
     with suppress(FileNotFoundError):
-        for path in sorted(runs.iterdir()):
-            if (path / RUN).exists():
-                yield RunFolder(path)
+        for path in sorted((runs / PENDING).iterdir()):
+            yield RunFolder(runs / path.name)
 
 
 def is_running(record: RunRecord) -> bool:

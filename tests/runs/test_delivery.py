@@ -13,7 +13,7 @@ from archive.runs import delivery
 from archive.runs.delivery import deliver_all
 from archive.runs.life_cycle import RunRequest
 from archive.runs.recorded_command import PreparedRun
-from archive.runs.run_folder import RunFolder, RunRecord, list_runs, now
+from archive.runs.run_folder import RunFolder, RunRecord, now, pending_runs
 from archive.store.records import State
 from tests.support.networks.block_nets import residual_net
 
@@ -31,7 +31,7 @@ def runs(archive, store_settings, tmp_path, monkeypatch):
     home = tmp_path / "home"
 
     def deliver():
-        return deliver_all(archive, list_runs(home / "runs"))
+        return deliver_all(archive, pending_runs(home / "runs"))
 
     def write(**values):
         made = RunFolder.create(home / "runs")
@@ -84,6 +84,7 @@ def test_a_delivery_that_is_repeated_changes_nothing(archive, runs):
     record = made.read()
     assert record.proposal == proposal.id
     made.write(replace(record, proposal=None))
+    (made.path.parent / "pending" / made.id).touch()
     assert [again.id for again in runs.deliver()] == [proposal.id]
     assert len(archive.proposals.list("s")) == 1
 

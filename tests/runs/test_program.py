@@ -13,7 +13,7 @@ from archive import settings
 from archive.runs import known_runs, run_log
 from archive.runs.life_cycle import RunRequest
 from archive.runs.recorded_command import PreparedRun
-from archive.runs.run_folder import RunFolder, list_runs
+from archive.runs.run_folder import RunFolder, pending_runs
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_a_program_that_cannot_be_started_leaves_no_run(configuration):
     with pytest.raises(UsageError, match=r"missing\.sh.* cannot be started"):
         prepared.run()
 
-    assert list(list_runs(configuration.home / "runs")) == []
+    assert list(pending_runs(configuration.home / "runs")) == []
 
 
 def test_binary_and_huge_output_is_bounded(configuration, monkeypatch, capfd):
@@ -148,7 +148,7 @@ def test_a_python_program_records_itself(configuration, tmp_path):
         check=False,
     )
     assert done.returncode == 1
-    (folder,) = list_runs(configuration.home / "runs")
+    (folder,) = pending_runs(configuration.home / "runs")
     record = folder.read()
     assert (record.study, record.motivation, record.objective) == ("inner", "wider", "loss")
     assert record.reason == "RuntimeError: lost"
@@ -158,7 +158,7 @@ def test_a_python_program_records_itself(configuration, tmp_path):
 
 def test_within_a_recorded_command_it_adds_to_that_run(configuration):
     recorded = run(configuration, PROGRAM % "", "--lr", "1", motivation="from the command")
-    assert len(list(list_runs(configuration.home / "runs"))) == 1
+    assert len(list(pending_runs(configuration.home / "runs"))) == 1
     record = recorded.record
     assert (record.study, record.motivation, record.objective) == ("s", "from the command", "loss")
     assert record.values == {"lr": 1, "width": 3}
@@ -220,7 +220,7 @@ def test_a_recorder_that_is_killed_ends_its_program(configuration, tmp_path):
     else:
         pytest.fail("the program goes on without its recorder")
 
-    (folder,) = list_runs(configuration.home / "runs")
+    (folder,) = pending_runs(configuration.home / "runs")
     assert folder.read().finished is None
 
 
