@@ -33,7 +33,7 @@ from archive.runs.code_state import (
     difference_text,
     uncommitted,
 )
-from archive.runs.measurements import Measurements, choose_objective
+from archive.runs.measurements import OF_PROCESS, Measurements, choose_objective
 from archive.runs.run_folder import (
     LOGGED,
     RunFolder,
@@ -228,8 +228,11 @@ def _study_of(archive: Archive, record: RunRecord) -> Study | None:
     chosen = None
     if record.objective is not None:
         chosen = (record.objective, record.direction or "minimise")
-    elif record.metrics:
-        chosen = choose_objective(record.metrics) or (next(iter(record.metrics)), "minimise")
+    else:
+        names = [name for name in record.metrics if name not in OF_PROCESS]
+        chosen = choose_objective(names)
+        if chosen is None and names:
+            chosen = (names[0], "minimise")
 
     if chosen is None:
         return None

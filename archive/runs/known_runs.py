@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from archive.runs.measurements import OF_PROCESS
 from archive.runs.run_folder import RunRecord
 
 NAME = "known.jsonl"
@@ -49,8 +50,12 @@ class KnownRun:
         if self.reason is not None:
             return f"{self.run}, which failed: {self.reason}"
 
-        metrics = ", ".join(f"{name} {value:.4g}" for name, value in self.metrics.items())
-        return f"{self.run}: {metrics or 'no metrics'}"
+        metrics = []
+        for name, value in self.metrics.items():
+            if name not in OF_PROCESS:
+                metrics.append(f"{name} {value:.4g}")
+
+        return f"{self.run}: {', '.join(metrics) or 'no metrics'}"
 
 
 def fingerprint_of(record: RunRecord, code_digest: str | None) -> str:

@@ -27,6 +27,9 @@ from archive.values import is_number
 STEPS = ("step", "epoch", "iter", "iteration", "global_step", "_step")
 """Names of the number that orders the points of a curve."""
 
+OF_PROCESS = ("cpu_seconds", "peak_memory_bytes")
+"""Metrics of the process of a program; no run is judged by them unless the user says so."""
+
 MOST_POINTS = 2_000
 MOST_METRICS = 200
 MOST_STEP = 2**53 - 1

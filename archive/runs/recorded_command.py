@@ -18,7 +18,7 @@ from archive.runs import known_runs
 from archive.runs.arguments import read_command
 from archive.runs.known_runs import KnownRun
 from archive.runs.life_cycle import RunRequest, begin, end, fingerprint, masked, say, take_told
-from archive.runs.measurements import FILES, Measurements, compile_pattern
+from archive.runs.measurements import FILES, OF_PROCESS, Measurements, compile_pattern
 from archive.runs.program import OUTPUT, RUN_VARIABLE, OutputReader, ProgramEnd, run_program
 from archive.runs.run_folder import RunFolder, RunRecord, now, runs_of
 from archive.runs.run_log import RunLog, read_end
@@ -145,8 +145,8 @@ class PreparedRun:
                     self._measurements.read_file(path)
 
         take_told(self._folder, record, self._measurements)
-        record.metrics["cpu_seconds"] = ended.cpu_seconds
-        record.metrics["peak_memory_bytes"] = float(ended.peak_memory_bytes)
+        measured = (ended.cpu_seconds, float(ended.peak_memory_bytes))
+        record.metrics |= dict(zip(OF_PROCESS, measured, strict=True))
         record.kept = _keep(self._request.keep, self._folder.path / "kept")
         end(self._folder, record)
 

@@ -132,9 +132,11 @@ def record(ctx: click.Context, /, command: tuple[str, ...], as_json: bool, **opt
 
 def _metrics(metrics: dict[str, float]) -> str:
     """Return the metrics of a run on one line, without those of its process."""
+    from archive.runs.measurements import OF_PROCESS
+
     shown = []
     for name, value in metrics.items():
-        if name not in ("cpu_seconds", "peak_memory_bytes"):
+        if name not in OF_PROCESS:
             shown.append(f"{name} {value:.4g}")
 
     return ", ".join(shown[:6]) or "no metrics were found in its output"
