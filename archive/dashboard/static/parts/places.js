@@ -83,7 +83,7 @@ export class Places {
     this.player.load(steps, [...new Set(/** @type {number[]} */ (gains))].sort((first, second) => first - second));
     this.#draw(steps);
     const meaning = head.paths.length ? "A line leads from best to best of a search."
-      : head.objective && this.colour === "value" ? `The colour is the best published top-1 accuracy on ${head.objective}.` : this.#kinds ? "" : this.hint;
+      : head.objective && this.colour === "value" ? `The colour is the best published top-1 accuracy on ${head.objective}.` : this.#kinds && this.colour !== "study" ? "" : this.hint;
     const named = head.regions.length ? " Names say what the networks around them share." : "";
     fill(this.note, `${head.rows} networks of ${head.space}; near means similar: the two axes have ${Math.round(100 * head.kept)} % of the variance of the distances by ${plainWord("distances", head.distance)}.${named} ${meaning}`);
   }

@@ -53,8 +53,13 @@ async function load(choices) {
   searches.hidden = !boxes.length;
   selection.show([]);
   await places.load(space, distance(), chosen);
+  if (!address.get("colour") && !chosen.length && boxes.length && places.map && !places.map.head.objective) {
+    // Without a published value and a chosen search, the values would all be grey.
+    places.colour = "study";
+    await places.load(space, distance(), chosen);
+  }
   // The map knows whether its networks have families.
-  if (places.map?.head.families) showTools(choices);
+  showTools(choices);
 }
 
 const searches = section("Searches on the map", studyBoxes);
