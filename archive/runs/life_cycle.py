@@ -83,15 +83,18 @@ def start_delivery(configuration: Settings) -> None:
     environment = {**os.environ, **settings_module.environment(configuration)}
     # The process of the delivery is no part of the run.
     environment.pop(RUN_VARIABLE, None)
+    command = [sys.executable, "-m", "archive.runs.delivery"]
     with (runs / DELIVERY_LOG).open("ab") as log:
-        subprocess.Popen(
-            [sys.executable, "-m", "archive.runs.delivery"],
+        # A shell starts it and ends at once: a process of long life keeps no child of each run.
+        subprocess.run(
+            ["/bin/sh", "-c", '"$@" &', "sh", *command],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             env=environment,
             cwd=configuration.home,
             start_new_session=True,
+            check=False,
         )
 
 

@@ -9,6 +9,7 @@ import pytest
 import archive
 from archive import agents, spaces
 from archive.api import Archive
+from archive.runs import life_cycle
 from archive.settings import environment
 from archive.space import Space
 from archive.store.studies.builds import Build
@@ -75,6 +76,8 @@ def test_an_example_in_python(text, filled, store_settings, monkeypatch, capsys)
     # The trainer of a search would be two more processes that import torch.
     shared = serving(filled) if "archive.search(" in text else nullcontext()
     monkeypatch.setattr("archive.search", partial(archive.search, trainers=0))
+    # A process of its own would deliver a run while a later test counts.
+    monkeypatch.setattr(life_cycle, "start_delivery", lambda _: None)
     with shared:
         exec(compile(text, "example", "exec"), {})
 
