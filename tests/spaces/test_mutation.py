@@ -56,7 +56,7 @@ def test_the_last_number_of_steps_survives_rounding() -> None:
     assert number_of_steps(almost) == 5
 
 
-@pytest.mark.parametrize("name", ["cnn", "mlp"])
+@pytest.mark.parametrize("name", [whole("cnn"), "mlp"])
 def test_every_modifier_is_used_about_as_often(name: str) -> None:
     space = space_of(name)
     rng = np.random.default_rng(0)

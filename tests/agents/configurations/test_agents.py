@@ -27,7 +27,13 @@ AGENTS = {
 KINDS = sorted({*AGENTS} & {*installed_agents()})
 
 
-@pytest.fixture(params=SPACES.values(), ids=SPACES)
+# Its parameters are numbers and choices; `test_search` has the other spaces.
+@pytest.fixture(
+    params=[
+        pytest.param(make, id=name, marks=() if name == "conditional" else pytest.mark.whole)
+        for name, make in SPACES.items()
+    ]
+)
 def searched(request):
     return spaces.get("parameters", parameters=request.param())
 
