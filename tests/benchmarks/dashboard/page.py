@@ -40,7 +40,7 @@ LIVE = 60
 """Number of results that are added while a page is open, one a second."""
 CHROMIUM = ("/usr/lib/chromium/chromium", "/usr/bin/chromium", "/usr/bin/google-chrome")
 VIEWS = {
-    "study": (f"/study?study={STUDY}", "[aria-label^='Value of each']", "tbody tr td"),
+    "study": (f"/study?study={STUDY}", "[aria-label^='Value of each']", "tbody tr td:visible"),
     "studies": ("/", "tbody a", "progress"),
     "comparison": (f"/compare?study={STUDY}", ".u-legend", ".u-legend"),
     "question": (

@@ -12,10 +12,20 @@ export function isFinished(about) {
   return isLimited(about) && complete + pruned >= about.budget && !waiting && !running;
 }
 
-/** Seconds between two results, of the latest ones; NaN with fewer than two. @param {import("../parts/points.js").Points} points */
-export function pace(points) {
-  const ended = Array.from(points.column("finished")).filter((time) => time === time).sort((first, second) => first - second).slice(-LATEST - 1);
-  return ended.length > 1 ? (ended[ended.length - 1] - ended[0]) / (ended.length - 1) / 1000 : NaN;
+/** When the latest results ended, the first of them first: the latest rows are usually the latest results. @param {import("../parts/points.js").Points} points */
+function latestEnds(points) {
+  const ended = points.column("finished");
+  /** @type {number[]} */
+  const latest = [];
+  for (let at = ended.length - 1; at >= 0; at--) {
+    const time = ended[at];
+    if (time !== time || (latest.length > LATEST && time <= latest[0])) continue;
+    if (latest.length > LATEST) latest.shift();
+    let place = latest.length;
+    while (place && latest[place - 1] > time) place--;
+    latest.splice(place, 0, time);
+  }
+  return latest;
 }
 
 /** @param {import("../parts/points.js").Points} points */
@@ -25,9 +35,12 @@ export function describeProgress(points) {
   const done = complete + pruned;
   const finished = isFinished(about);
   const works = running > 0 || waiting > 0;
-  const last = points.column("finished").reduce((/** @type {number} */ latest, /** @type {number} */ time) => (time > latest ? time : latest), -Infinity);
+  const ends = latestEnds(points);
+  const last = ends[ends.length - 1] ?? -Infinity;
+  // Seconds between two results, of the latest ones; NaN with fewer than two.
+  const pace = ends.length > 1 ? (last - ends[0]) / (ends.length - 1) / 1000 : NaN;
   const elapsed = ((running ? Date.now() : last) - about.created) / 1000;
-  const left = (about.budget - done) * pace(points);
+  const left = (about.budget - done) * pace;
   const times = [elapsed > 0 && Number.isFinite(elapsed) && `${seconds(Math.round(elapsed))}${running ? " so far" : ""}`,
     running > 0 && isLimited(about) && left > 0 && `about ${seconds(Math.round(left))} left`].filter(Boolean);
   const state = finished ? "finished" : running ? "running" : works ? "waiting" : "stopped";

@@ -114,12 +114,14 @@ function showProgress() {
   const y = scale ? values.map(scale.place) : values;
   const [pruned, failed] = ["PRUNED", "FAILED"].map((state) => points.states.indexOf(state));
   const state = points.column("state");
-  const hollow = state.map((/** @type {number} */ each) => Number(each === pruned));
+  // Passes over a hundred thousand results take milliseconds.
+  const { counts } = points.about;
+  const hollow = counts.pruned ? state.map((/** @type {number} */ each) => Number(each === pruned)) : undefined;
   const crosses = [];
-  for (let at = 0; at < points.rows; at++) if (state[at] === failed && !points.columns.cancelled[at] && x[at] === x[at]) crosses.push(x[at]);
+  for (let at = 0; counts.failed && at < points.rows; at++) if (state[at] === failed && !points.columns.cancelled[at] && x[at] === x[at]) crosses.push(x[at]);
   progress.show({ x, y, kind: points.column("agent"), shown, xTitle, whole: xTitle === "evaluations", yTitle: scale ? `${cut(objectives[place].name, 20)}: distance to the best` : objectives[place].name, hollow, crosses,
     yTicks: scale?.ticks, lines: [{ points: best, kind: "--best", step: true }] });
-  fill(marks, el("span", {}, el("i.swatch-best"), "best so far"), hollow.includes(1) && el("span", {}, el("i.mark.pruned", {}, "△"), "pruned: the value at its rung"),
+  fill(marks, el("span", {}, el("i.swatch-best"), "best so far"), Boolean(hollow?.includes(1)) && el("span", {}, el("i.mark.pruned", {}, "△"), "pruned: the value at its rung"),
     crosses.length > 0 && el("span", {}, el("i.mark.failed", {}, "✕"), `${crosses.length} failed`));
 }
 
