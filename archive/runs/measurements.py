@@ -16,35 +16,42 @@ from __future__ import annotations
 import json
 import math
 import re
+import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from archive.errors import UsageError
-from archive.values import is_number
+from archive.values import as_float, is_number, whole_number
 
-STEPS = ("step", "epoch", "iter", "iteration", "global_step", "_step")
-"""Names of the number that orders the points of a curve."""
+STEPS = ("step", "global_step", "_step", "iter", "iteration", "epoch")
+"""Names of the number that orders the points of a curve, the finest first."""
 
 OF_PROCESS = ("cpu_seconds", "peak_memory_bytes")
 """Metrics of the process of a program; no run is judged by them unless the user says so."""
 
 MOST_POINTS = 2_000
 MOST_METRICS = 200
+MOST_NAME = 200
+"""Longest name of a metric, in letters."""
 MOST_STEP = 2**53 - 1
 MOST_LINE = 1 << 16
 """Longest line that is searched, in letters."""
 MOST_FILE_BYTES = 64 << 20
+MOST_LINES_BYTES = 1 << 30
+"""Bytes at the end of a file of lines that are read."""
 
 FILES = ("metrics.jsonl", "metrics.json", "results.json", "log.jsonl")
 """Files with metrics that are read where the program has written them."""
 
 _PAIR = re.compile(
     r"(?<![\w./-])([A-Za-z_][\w./]*)\s*[:=]\s*"
-    r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf))(?![\w.%/:-])",
+    r"([-+]?(?:\d++\.?\d*+|\.\d++)(?:[eE][-+]?\d++)?|[-+]?(?:nan|inf))(?![\w.%/:-])",
     re.ASCII | re.IGNORECASE,
 )
+"""Digits are taken once (`++`): a line of digits alone would else take minutes."""
+
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _STEP = re.compile(r"\b(step|epoch|iter(?:ation)?)\s*[:=#]?\s*\[?(\d+)", re.IGNORECASE | re.ASCII)
 
@@ -87,7 +94,8 @@ class Measurements:
     def add(self, step: int | None, metrics: Mapping[str, float]) -> None:
         """Take metrics of a step; None where they belong to no step."""
         for name, value in metrics.items():
-            if name in self.latest or len(self.latest) < MOST_METRICS:
+            is_new = name not in self.latest
+            if not is_new or (len(self.latest) < MOST_METRICS and _is_name(name)):
                 self.latest[name] = value
 
         if step is None or not self._takes(step):
@@ -101,16 +109,21 @@ class Measurements:
 
     def read_file(self, path: Path) -> None:
         """Take the metrics of a file of JSON objects, or of one object."""
-        if path.stat().st_size > MOST_FILE_BYTES:
+        about = path.stat()
+        if not stat.S_ISREG(about.st_mode):
             return
 
-        text = path.read_text(encoding="utf-8", errors="replace")
         if path.suffix == ".json":
-            self._read_object(text)
+            if about.st_size <= MOST_FILE_BYTES:
+                self._read_object(path.read_text(encoding="utf-8", errors="replace"))
+
             return
 
-        for line in text.splitlines():
-            self._read_object(line.strip())
+        with path.open(encoding="utf-8", errors="replace") as file:
+            # The end of a long file has the last values.
+            file.seek(max(0, about.st_size - MOST_LINES_BYTES))
+            while line := file.readline(MOST_LINE):
+                self._read_object(line.strip())
 
     def result(self) -> dict[str, float]:
         """Return the last value of each metric that is a number."""
@@ -135,20 +148,24 @@ class Measurements:
     def _read_object(self, text: str) -> None:
         try:
             document = json.loads(text)
+            values = _flat(document) if isinstance(document, dict) else []
         except (ValueError, RecursionError):
             return
 
-        if not isinstance(document, dict):
-            return
-
-        step = None
+        steps: dict[str, int] = {}
         metrics: dict[str, float] = {}
-        for name, value in _flat(document):
-            if name.lower() in STEPS and is_number(value) and value == int(value):
-                step = int(value)
-            elif is_number(value):
-                metrics[name] = float(value)
+        for name, value in values:
+            number = as_float(value) if is_number(value) else None
+            if number is None:
+                continue
 
+            if name.lower() not in STEPS:
+                metrics[name] = number
+            elif number.is_integer():
+                steps[name.lower()] = int(number)
+
+        # A step comes before an epoch, which has many.
+        step = next((steps[name] for name in STEPS if name in steps), None)
         if metrics:
             self.add(step, metrics)
 
@@ -162,7 +179,7 @@ class Measurements:
             return
 
         step = _STEP.search(text)
-        self.add(None if step is None else int(step[2]), metrics)
+        self.add(None if step is None else whole_number(step[2]), metrics)
 
     def _read_pattern(self, text: str) -> None:
         assert self.pattern is not None
@@ -262,6 +279,11 @@ def direction_of(name: str) -> str | None:
             return "maximise"
 
     return None
+
+
+def _is_name(text: str) -> bool:
+    """Return whether a server can hold a metric of this name."""
+    return 0 < len(text) <= MOST_NAME and text.isprintable()
 
 
 def _is_text(line: str) -> bool:

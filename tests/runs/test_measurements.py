@@ -1,6 +1,7 @@
 """Metrics in what a program prints and writes."""
 
 import math
+import os
 from itertools import pairwise
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.errors import UsageError
+from archive.runs import measurements as measurements_module
 from archive.runs.measurements import (
     MOST_POINTS,
     Measurements,
@@ -32,6 +34,17 @@ from archive.runs.measurements import (
         ("step 1 loss=3\rstep 1 loss=2", 1, {"loss": 2.0}),
         ("\0x: 5", None, {}),
         ('{"flag": true}', None, {}),
+        ('{"step": 7, "epoch": 1, "loss": 2}', 7, {"loss": 2.0}),
+        ('{"step": 7, "epoch": 0.5, "loss": 2}', 7, {"loss": 2.0}),
+        ('{"step": NaN, "loss": 2}', None, {"loss": 2.0}),
+        ('{"step": Infinity, "loss": 2}', None, {"loss": 2.0}),
+        ('{"step": 1e300, "loss": 2}', None, {"loss": 2.0}),
+        (f'{{"loss": 1{"0" * 400}, "acc": 1}}', None, {"acc": 1.0}),
+        (f"step {'1' * 5000} loss: 2", None, {"loss": 2.0}),
+        ('{"a":' * 5000 + "1" + "}" * 5000, None, {}),
+        # Digits that are tried in every part would take an hour.
+        (f"x={'1' * 60_000}z", None, {}),
+        (f'{{"{"x" * 500}": 1, "": 1, "\\ud800": 1}}', None, {}),
     ],
 )
 def test_a_line_has_metrics_and_a_step(line, step, metrics):
@@ -81,6 +94,23 @@ def test_a_long_curve_is_thinned_evenly(count, distance):
     gaps = {later - earlier for earlier, later in pairwise(steps)}
     assert len(gaps) <= 1
     assert measurements.latest == {"loss": count - 1.0}
+
+
+def test_a_file_of_lines_is_read_whatever_its_length(tmp_path, monkeypatch):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"step": 1, "first": 1}\n' + '{"step": 2, "loss": 3}\n' * 100)
+    monkeypatch.setattr(measurements_module, "MOST_LINES_BYTES", 200)
+    measurements = Measurements()
+    measurements.read_file(path)
+    assert measurements.latest == {"loss": 3.0}
+
+
+@pytest.mark.parametrize("name", ["metrics.json", "metrics.jsonl"])
+def test_a_pipe_with_the_name_of_a_file_is_not_waited_for(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    measurements = Measurements()
+    measurements.read_file(tmp_path / name)
+    assert measurements.latest == {}
 
 
 @pytest.mark.parametrize(
