@@ -3,9 +3,9 @@
 The program has the terminal's input, its own environment with `ARCHIVE_RUN`, and two pipes. What it
 writes is passed on at once, goes into the log with secrets masked, and is searched for metrics.
 
-Ctrl-C reaches program and recorder alike; the recorder waits for the program's own end. SIGTERM and
-SIGHUP are passed on. A program whose recorder is killed is told to end. Processes that the program
-leaves behind do not hold the recorder.
+Ctrl-C reaches program and recorder alike; the recorder waits for the program's own end. SIGTERM,
+SIGHUP, SIGUSR1 and SIGUSR2 are passed on. A program whose recorder is killed is told to end.
+Processes that the program leaves behind do not hold the recorder.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import os
 import resource
+import select
 import selectors
 import signal
 import subprocess
@@ -21,6 +22,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import FrameType
+
+import psutil
 
 from archive.errors import UsageError
 from archive.runs.measurements import MOST_LINE, Measurements
@@ -39,6 +42,9 @@ ERRORS = 2
 
 _READ_BYTES = 1 << 16
 _LOOK_SECONDS = 0.2
+_ENDED_SECONDS = 1.0
+"""Time in which the output of a program is taken that its own processes go on to write to."""
+
 _PARENT_DEATH = 1
 
 
@@ -104,7 +110,7 @@ class LineSource:
 
         try:
             while content:
-                content = content[os.write(self._target, content) :]
+                content = content[_write(self._target, content) :]
         except OSError:
             # `archive record … | head` has seen enough; the run goes on.
             self._target = None
@@ -117,8 +123,10 @@ class LineSource:
 
         # A progress bar and binary output have no ends of lines.
         while len(rest) > MOST_LINE:
-            yield rest[:MOST_LINE]
-            rest = rest[MOST_LINE:]
+            # Between two words: a secret that is cut would not be masked.
+            cut = max(rest.rfind(blank, 0, MOST_LINE) for blank in (b" ", b"\r", b"\t")) + 1
+            yield rest[: cut or MOST_LINE]
+            rest = rest[cut or MOST_LINE :]
 
         self._waiting = rest
 
@@ -151,6 +159,14 @@ def run_program(
         UsageError: It cannot be started.
     """
     begin = time.perf_counter()
+    # Found before the fork: the loader's lock may be held by another thread then.
+    control = getattr(ctypes.CDLL(None), "prctl", None)
+
+    def end_with_recorder() -> None:
+        """Let the kernel end the program with its recorder, where it can (Linux)."""
+        if control is not None:
+            control(_PARENT_DEATH, signal.SIGTERM)
+
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     try:
         process = subprocess.Popen(
@@ -158,14 +174,21 @@ def run_program(
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            preexec_fn=_end_with_recorder,
+            preexec_fn=end_with_recorder,
         )
     except OSError as error:
         raise UsageError(f"{command[0]!r} cannot be started: {error.strerror}") from error
 
     with process, _signals_passed_on(process):
-        _read_output(process, reader, output, None if limit is None else begin + limit)
-        status = process.wait()
+        deadline = _Deadline(process, None if limit is None else begin + limit)
+        _read_output(process, reader, output, deadline)
+        # A program may have closed its output: `exec > log`.
+        while process.poll() is None:
+            deadline.check()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_LOOK_SECONDS)
+
+        status = process.returncode
 
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return ProgramEnd(
@@ -177,9 +200,9 @@ def run_program(
 
 
 def _read_output(
-    process: subprocess.Popen[bytes], reader: OutputReader, output: int, deadline: float | None
+    process: subprocess.Popen[bytes], reader: OutputReader, output: int, deadline: _Deadline
 ) -> None:
-    """Read both pipes until the program has ended."""
+    """Read both pipes until the program has ended, or has closed them."""
     assert process.stdout is not None
     assert process.stderr is not None
     sources = {
@@ -191,15 +214,17 @@ def _read_output(
             os.set_blocking(descriptor, False)
             selector.register(descriptor, selectors.EVENT_READ)
 
+        last_look = None
         while selector.get_map():
-            if deadline is not None and time.perf_counter() > deadline:
-                _end(process)
-                deadline = None
-
+            deadline.check()
+            ended = process.poll() is not None
             ready = selector.select(_LOOK_SECONDS)
-            if not ready and process.poll() is not None:
-                # A process that the program has left behind holds the pipe.
+            # A process that the program has left behind holds the pipe, and may write to it.
+            if ended and (not ready or (last_look is not None and time.monotonic() > last_look)):
                 break
+
+            if ended and last_look is None:
+                last_look = time.monotonic() + _ENDED_SECONDS
 
             for key, _ in ready:
                 content = os.read(key.fd, _READ_BYTES)
@@ -218,9 +243,18 @@ def _read_output(
             reader.measurements.read_line(text)
 
 
+def _write(target: int, content: bytes) -> int:
+    """Write to a descriptor, which whoever has it as well may have set to not wait."""
+    try:
+        return os.write(target, content)
+    except BlockingIOError:
+        select.select((), (target,), ())
+        return 0
+
+
 @contextmanager
 def _signals_passed_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Leave Ctrl-C to the program, and pass SIGTERM and SIGHUP on to it."""
+    """Leave Ctrl-C to the program, and pass other signals on to it."""
 
     def ignore(number: int, frame: FrameType | None) -> None:
         """Wait for the program, which got the signal from the terminal as well."""
@@ -229,7 +263,11 @@ def _signals_passed_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
         with suppress(ProcessLookupError):
             process.send_signal(number)
 
-    handlers = {signal.SIGINT: ignore, signal.SIGTERM: pass_on, signal.SIGHUP: pass_on}
+    handlers = {signal.SIGINT: ignore, signal.SIGQUIT: ignore}
+    # Job schedulers send SIGUSR1 and SIGUSR2 to ask for a checkpoint.
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+        handlers[number] = pass_on
+
     replaced = {}
     for number, handler in handlers.items():
         if signal.getsignal(number) is not signal.SIG_IGN:
@@ -242,15 +280,39 @@ def _signals_passed_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
             signal.signal(number, earlier)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(GRACE_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
+class _Deadline:
+    """Ends a program and the processes that it has started: SIGTERM first, SIGKILL later.
+
+    Args:
+        process: The program.
+        moment: When it is ended, of `time.perf_counter`; None for never.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], moment: float | None) -> None:
+        """Wait for the moment."""
+        self._process = process
+        self._moment = moment
+        self._signal = signal.SIGTERM
+
+    def check(self) -> None:
+        """Send the next signal if it is time."""
+        if self._moment is None or time.perf_counter() < self._moment:
+            return
+
+        for running in _with_children(self._process.pid):
+            with suppress(psutil.Error):
+                running.send_signal(self._signal)
+
+        self._moment = None
+        if self._signal == signal.SIGTERM:
+            self._moment = time.perf_counter() + GRACE_SECONDS
+            self._signal = signal.SIGKILL
 
 
-def _end_with_recorder() -> None:
-    """Let the kernel end the program with its recorder, where it can (Linux)."""
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PARENT_DEATH, signal.SIGTERM)
+def _with_children(pid: int) -> list[psutil.Process]:
+    """Return a process with all that it has started, directly or not; none if it has ended."""
+    with suppress(psutil.Error):
+        program = psutil.Process(pid)
+        return [program, *program.children(recursive=True)]
+
+    return []

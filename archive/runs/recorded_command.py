@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import stat
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from archive.errors import UsageError
@@ -60,7 +61,7 @@ class PreparedRun:
         earlier: Runs of the same program with the same source files and values.
 
     Raises:
-        UsageError: The pattern of the metrics is invalid.
+        UsageError: The pattern of the metrics, or of files to keep, is invalid.
         StoreError: The folder of the run cannot be made.
     """
 
@@ -71,6 +72,7 @@ class PreparedRun:
         self._command = list(command)
         self._request = request
         self._configuration = configuration
+        _check_keep(request.keep)
         pattern = None if request.pattern is None else compile_pattern(request.pattern)
         self._measurements = Measurements(pattern)
         self._secrets = Secrets.find(os.environ, command)
@@ -117,6 +119,9 @@ class PreparedRun:
             self.discard()
             raise
 
+        if log.error is not None:
+            say(f"the log of the run has an end: {log.error.strerror}")
+
         describing.join()
         self._finish(ended)
         return Recorded(self.record, self._folder, self.earlier)
@@ -153,27 +158,48 @@ class PreparedRun:
 
 def _keep(patterns: Sequence[str], target: Path) -> list[str]:
     """Copy the files that patterns name into a folder, and return their names there."""
+    paths: dict[Path, None] = {}
+    for pattern in patterns:
+        paths |= dict.fromkeys(sorted(Path().glob(pattern)))
+
     kept: list[str] = []
     size = 0
-    for pattern in patterns:
-        for path in sorted(Path().glob(pattern)):
-            if not path.is_file() or path.is_symlink():
+    for path in paths:
+        copy = target / path
+        if not copy.resolve().is_relative_to(target.resolve()):
+            continue
+
+        try:
+            about = path.lstat()
+            if not stat.S_ISREG(about.st_mode):
                 continue
 
-            size += path.stat().st_size
+            size += about.st_size
             if size > MOST_KEPT_BYTES:
                 say(f"{path} is not kept: the files of a run have at most 1 GiB")
-                return kept
-
-            copy = target / path
-            if not copy.resolve().is_relative_to(target.resolve()):
-                continue
+                break
 
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)
             kept.append(path.as_posix())
+        except OSError as error:
+            say(f"{path} is not kept: {error.strerror}")
 
     return kept
+
+
+def _check_keep(patterns: Sequence[str]) -> None:
+    """Check the patterns of files to keep.
+
+    Raises:
+        UsageError: One is empty, or names a place outside of the folder.
+    """
+    for pattern in patterns:
+        if not PurePath(pattern).parts or PurePath(pattern).is_absolute() or "\0" in pattern:
+            raise UsageError(f"--keep takes a pattern within the folder, got {pattern!r:.80}")
+
+        if any("**" in part and part != "**" for part in PurePath(pattern).parts):
+            raise UsageError(f"--keep takes ** as a whole folder, got {pattern!r:.80}")
 
 
 def _reason(status: int, folder: RunFolder) -> str:

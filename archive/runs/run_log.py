@@ -5,7 +5,7 @@
     log.last    the last part, at most `PART_BYTES`
 
 Whatever a program prints, the three files stay below 17 megabytes. Every write reaches the operating
-system at once, so that a kill loses nothing.
+system at once, so that a kill loses nothing. A full disk ends the log, and not the program.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ class RunLog:
 
     Args:
         folder: Folder of the run.
+
+    Attributes:
+        error: Why the log has an end; None while it goes on.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -35,6 +38,7 @@ class RunLog:
         self._last: BinaryIO | None = None
         self._room = HEAD_BYTES - self._head.tell()
         self._written = 0
+        self.error: OSError | None = None
 
     def __enter__(self) -> RunLog:
         """Return the log."""
@@ -52,7 +56,14 @@ class RunLog:
             self._last.close()
 
     def write(self, content: bytes) -> None:
-        """Append to the log."""
+        """Append to the log; nothing more after an error of the disk, which `error` keeps."""
+        if self.error is None:
+            try:
+                self._write(content)
+            except OSError as error:
+                self.error = error
+
+    def _write(self, content: bytes) -> None:
         if self._room > 0:
             part = content[: self._room]
             self._head.write(part)

@@ -1,15 +1,19 @@
 """Programs under a recorder: real processes, also hostile ones."""
 
+import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 
 from archive import settings
+from archive.errors import UsageError
 from archive.runs import known_runs, run_log
 from archive.runs.life_cycle import RunRequest
 from archive.runs.recorded_command import PreparedRun
@@ -65,8 +69,6 @@ def test_a_program_that_runs_too_long_is_ended(configuration):
 
 
 def test_a_program_that_cannot_be_started_leaves_no_run(configuration):
-    from archive.errors import UsageError
-
     prepared = PreparedRun(["./missing.sh"], RunRequest("s"), configuration)
     with pytest.raises(UsageError, match=r"missing\.sh.* cannot be started"):
         prepared.run()
@@ -92,6 +94,100 @@ def test_a_process_that_is_left_behind_does_not_hold_the_recorder(configuration)
     begin = time.monotonic()
     assert run(configuration, code).record.metrics["loss"] == 1.0
     assert time.monotonic() - begin < 20
+
+
+def test_a_process_that_is_left_behind_may_go_on_to_write(configuration, capfd):
+    code = (
+        "import subprocess; "
+        "subprocess.Popen(['timeout', '30', 'sh', '-c', 'while echo x; do sleep 0.05; done']); "
+        "print('loss: 1')"
+    )
+    begin = time.monotonic()
+    assert run(configuration, code).record.metrics["loss"] == 1.0
+    assert time.monotonic() - begin < 20
+
+
+def test_the_limit_holds_for_a_program_without_output_and_for_its_children(configuration):
+    command = ["sh", "-c", "exec >child 2>&1; sleep 60 & echo $!; wait"]
+    record = PreparedRun(command, RunRequest("s", limit=0.3), configuration).run().record
+    assert record.cause == "limit"
+    with open("child") as file:
+        child = file.read().strip()
+
+    for _ in range(100):
+        if not os.path.exists(f"/proc/{child}"):
+            break
+
+        time.sleep(0.05)
+    else:
+        pytest.fail("a child of the program goes on after the limit")
+
+
+def test_a_signal_of_a_scheduler_is_for_the_program(configuration):
+    code = (
+        "import os, signal, time\n"
+        "signal.signal(signal.SIGUSR1, lambda *_: print('loss: 3', flush=True) or os._exit(0))\n"
+        "os.kill(os.getppid(), signal.SIGUSR1)\n"
+        "time.sleep(30)"
+    )
+    record = run(configuration, code).record
+    assert (record.status, record.metrics["loss"]) == (0, 3.0)
+
+
+def test_a_reader_that_does_not_wait_gets_all_output(configuration):
+    read_end, write_end = os.pipe()
+    os.set_blocking(write_end, False)
+    received = []
+
+    def read():
+        time.sleep(0.2)
+        while content := os.read(read_end, 1 << 16):
+            received.append(content)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    command = [sys.executable, "-c", "print('x' * 300_000)"]
+    PreparedRun(command, RunRequest("s"), configuration).run(write_end)
+    os.close(write_end)
+    reader.join()
+    os.close(read_end)
+    assert len(b"".join(received)) == 300_001
+
+
+def test_a_full_disk_ends_the_log_and_not_the_program(configuration, monkeypatch, capfd):
+    def fill(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(run_log.RunLog, "_write", fill)
+    record = run(configuration, "print('loss: 1')").record
+    assert (record.status, record.metrics["loss"]) == (0, 1.0)
+    assert "the log of the run has an end: No space left on device" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("pattern", ["/etc/*", "", ".", "a\0b", "x**y/*"])
+def test_a_pattern_of_files_that_cannot_be_kept_is_refused_before_the_start(configuration, pattern):
+    with pytest.raises(UsageError, match="--keep takes"):
+        run(configuration, "print('loss: 1')", keep=(pattern,))
+
+    assert list(pending_runs(configuration.home / "runs")) == []
+
+
+def test_a_file_that_cannot_be_kept_loses_no_run(configuration, monkeypatch, capfd):
+    def refuse(path, _):
+        raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    monkeypatch.setattr(shutil, "copyfile", refuse)
+    record = run(configuration, "open('m.txt', 'w'); print('loss: 1')", keep=("*.txt",)).record
+    assert (record.kept, record.metrics["loss"]) == ([], 1.0)
+    assert "m.txt is not kept: Permission denied" in capfd.readouterr().err
+
+
+def test_a_secret_in_a_line_without_an_end_is_masked(configuration, monkeypatch, capfd):
+    monkeypatch.setenv("SOME_API_KEY", "very-secret-value")
+    code = f"import os; print('x ' * {(1 << 15) - 4}, os.environ['SOME_API_KEY'], 'y ' * 9000)"
+    recorded = run(configuration, code)
+    assert b"very" not in (recorded.folder.path / "log.head").read_bytes()
+    capfd.readouterr()
 
 
 def test_secrets_are_kept_nowhere(configuration, monkeypatch):
