@@ -202,12 +202,18 @@ def _measured(row: Mapping[str, Any]) -> list[tuple[_Group, Direction, float]]:
     found: list[tuple[_Group, Direction, float]] = []
     if _is_finite(row["value"]):
         metric = row["objective"] or _name_of(row["value"], metrics)
-        device = row["hardware"] or row["protocol"] if metric == SPEED else ""
+        device = ""
+        if metric == SPEED:
+            device = row["hardware"] or row["protocol"]
+        elif metric == LATENCY:
+            device = row["hardware"] or ""
+
         group = (row["task"], row["protocol"], metric, device)
         found.append((group, row["direction"] or "maximise", row["value"]))
 
-    # The time of a training's network; published speeds are values of their own.
-    if row["hardware"] and LATENCY in metrics and SPEED not in metrics:
+    # The time of a training's network; published speeds and objectives are values of their own.
+    timed = row["hardware"] and LATENCY in metrics and SPEED not in metrics
+    if timed and row["objective"] != LATENCY:
         found.append((("", "", LATENCY, row["hardware"]), "minimise", metrics[LATENCY]))
 
     for name in COSTS:

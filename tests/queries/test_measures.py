@@ -62,6 +62,18 @@ def test_speeds_are_apart_by_device_and_size_and_costs_come_last():
     ]
 
 
+def test_times_on_two_devices_are_not_compared():
+    def time(key, value, device):
+        metrics = [["latency_ms", value]]
+        latency = {"objective": "latency_ms", "direction": "minimise"}
+        return row(key, value, hardware=device, metrics=metrics, **latency)
+
+    rows = [time("a", 3.0, "cpu"), time("b", 1.0, "gpu"), time("b", 2.0, "cpu")]
+    (measure,) = of_rows(["a", "b"], rows).measures
+    assert (measure.device, measure.best) == ("cpu", (1,))
+    assert [value.mean for value in measure.values] == [3.0, 2.0]
+
+
 VALUES = st.builds(
     MeasuredValue, st.floats(-1, 1), st.just(2), st.none() | st.floats(0, 1), st.just("p")
 )
