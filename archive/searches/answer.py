@@ -14,7 +14,13 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
 
 from archive.agents import initial_design
-from archive.agents.recommendation import Recommendation, Recommendations, of_study
+from archive.agents.observations import is_noisy
+from archive.agents.recommendation import (
+    Recommendation,
+    Recommendations,
+    observations_of,
+    of_study,
+)
 from archive.errors import ArchiveError, UsageError
 from archive.objectives import sign
 from archive.searches.results import best_view, best_views, interval_ends
@@ -158,11 +164,13 @@ def answer(archive: Archive, name: str, *, estimated: bool = True) -> StudyAnswe
 
 def _estimate(archive: Archive, snapshot: Snapshot) -> tuple[Recommendations | None, str | None]:
     """Return the ranking of a study with noise, or why it is not known."""
-    if snapshot.study.further:
-        return None, None
-
     if len(snapshot.proposals) > MOST_ESTIMATED:
         return None, f"more than {MOST_ESTIMATED} results: archive study best estimates it"
+
+    if snapshot.study.further:
+        history = archive.studies.history(snapshot.study.name)
+        noisy = is_noisy(observations_of(history, snapshot.study)[0])
+        return None, "of several objectives, none is estimated" if noisy else None
 
     reasons: list[ArchiveError] = []
     ranking = of_study(archive, snapshot.study, reasons.append)

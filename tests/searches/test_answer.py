@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from archive.errors import ArchiveError
+from archive.objectives import Objective
 from archive.searches.answer import answer, longer_protocol
 from archive.store.records import Result
 from tests.support.stores import cells, evaluate, propose, study
 
 
-def tell(archive, values, seed):
-    propose(archive, cells(len(values)))
+def tell(archive, values, seed, **settings):
+    propose(archive, cells(len(values)), **settings)
     for value in values:
         claim = archive.proposals.claim("trainer", study="study")
         result = Result(value, {"accuracy": value}, environment={"seed": seed}, seed=seed)
@@ -45,6 +46,12 @@ def test_smaller_values_may_be_better(archive):
     found = answer(archive, "study")
     assert (found.number, found.noisy) == (1, False)
     assert {row.kind: row.gain for row in found.beaten} == {"second": 0.25, "median": 0.25}
+
+
+def test_values_of_several_objectives_are_not_called_exact(archive):
+    tell(archive, [0.5, 0.75], seed=1, further=(Objective("loss", "minimise"),))
+    found = answer(archive, "study")
+    assert (found.value, found.low, found.noisy) == (0.75, None, True)
 
 
 def test_a_study_without_results_has_no_answer(archive):
