@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -102,13 +103,18 @@ def compare_studies(
         members.setdefault(setup, []).append(line)
 
     groups = []
+    repeated = Counter(agents.get(group[0].study) for group in members.values() if len(group) > 1)
     for group in members.values():
         bests = tuple(_best_after(line, evaluations) for line in group)
         studies = tuple(line.study for line in group)
         name = studies[0]
         quartiles = None
         if len(group) > 1:
-            name = agents.get(name) or name
+            agent = agents.get(name)
+            if agent is not None:
+                # Searches by one agent may differ in its settings.
+                name = agent if repeated[agent] == 1 else f"{agent} ({name}, …)"
+
             quartiles = band(name, [costs[line.study] for line in group])
 
         groups.append(StudyGroup(name, studies, quartiles, bests))

@@ -60,3 +60,13 @@ def test_studies_that_differ_in_the_seed_are_repeats(archive):
     assert len(found.verdicts) == 1
     (spread,) = compare_studies(archive, ["first 0", "first 1"], agents=agents).verdicts
     assert spread.startswith("2 repeats of one search by random") and "0.5 to 0.75" in spread
+
+
+def test_two_groups_of_one_agent_have_two_names(archive):
+    for seed in (0, 1):
+        evaluate(archive, [0.25, 0.5], f"a {seed}", seed=seed)
+        evaluate(archive, [0.5, 0.75], f"b {seed}", seed=seed, config={"agent": "b"})
+
+    names = [f"{group} {seed}" for group in "ab" for seed in (0, 1)]
+    found = compare_studies(archive, names, agents=dict.fromkeys(names, "random"))
+    assert [each.name for each in found.groups] == ["random (b 0, …)", "random (a 0, …)"]
