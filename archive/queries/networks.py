@@ -10,7 +10,7 @@ RETURN e.id AS evaluation, p.study AS study, p.number AS number, p.agent AS agen
        t.protocol AS protocol, s.objective AS objective, coalesce(e.partial, false) AS partial,
        coalesce(s.direction, t.direction) AS direction,
        e.value AS value, e.epochs AS epochs, e.seconds AS seconds, e.seed AS seed, e.model AS model,
-       e.device AS device, e.answered_from AS answered_from, e.created AS created,
+       e.source AS source, e.device AS device, e.answered_from AS answered_from, e.created AS created,
        [name IN keys(e) WHERE name STARTS WITH 'metric_' | [name, e[name]]] AS metrics
 ORDER BY task, protocol, objective, value DESC, evaluation
 LIMIT 1000

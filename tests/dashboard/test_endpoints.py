@@ -178,6 +178,7 @@ def test_a_network_with_every_evaluation_and_its_relatives(archive, client):
     ]
     assert found["parents"] == [] and found["graph"]["space"] == "nasbench201"
     assert {each["objective"] for each in found["evaluations"]} == {"accuracy"}
+    assert {each["predicted"] for each in found["evaluations"]} == {False}
     assert found["children"][0]["values"] == [] and found["children"][0]["evaluations"] == 0
     # Values of different objectives have no common range.
     evaluate(archive, [1000.0], "sizes", objective="params", direction="minimise")

@@ -26,7 +26,7 @@ from archive.queries.networks import (
     RELATIVES,
     STEPS_OF_NETWORK,
 )
-from archive.queries.results_by_task import models_of
+from archive.queries.results_by_task import PREDICTION, models_of
 from archive.store.studies.configurations import configuration_of_network
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ def _network(request: Request) -> Response:
     details = archive.architectures.details(key)
     evaluations = archive.connection.read(lambda tx: tx.run(EVALUATIONS_OF_NETWORK, key=key).data())
     for row in evaluations:
+        row["predicted"] = row.pop("source") == PREDICTION
         row["metrics"] = {
             name.removeprefix("metric_"): value for name, value in row["metrics"] or ()
         }

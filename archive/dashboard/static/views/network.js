@@ -55,8 +55,13 @@ function results(found) {
 function groupsOf(evaluations) {
   /** @type {Map<string, any[]>} */
   const rows = new Map();
+  const counted = new Set();
   for (const row of evaluations) {
-    if (row.partial || row.answered_from || row.value === null) continue;
+    if (row.partial || row.predicted || row.value === null) continue;
+    // A training whose result is reused is one result, also where its own study was deleted.
+    const training = JSON.stringify([row.task, row.protocol, row.objective, (row.answered_from ?? row.evaluation).replace(" (deleted)", "")]);
+    if (counted.has(training)) continue;
+    counted.add(training);
     const name = row.objective ?? Object.keys(row.metrics).find((metric) => row.metrics[metric] === row.value) ?? "value";
     const key = JSON.stringify([row.task, name, row.direction]);
     rows.set(key, [...rows.get(key) ?? [], row.value]);
