@@ -572,7 +572,7 @@ def test_the_map_places_every_network_and_marks_those_of_a_study(archive, client
             (value, owner) == (values[key], 1) if key in values else np.isnan(value) and owner == 0
         )
 
-    assert [keys[at] for at in head["paths"][0]["incumbents"]] == [cells(2)[0].key, cells(2)[1].key]
+    assert [keys[at] for at in head["paths"][0]["at"]] == [cell.key for cell in cells(3)]
     whole, _ = columns(client.get("/api/map?space=nasbench201"))
     assert whole["paths"] == [] and whole["rows"] == 9
     # A map that is kept is made again when there are further networks.

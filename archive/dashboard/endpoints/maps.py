@@ -70,7 +70,7 @@ MOST_KINDS = 6
 
 OTHERS = "others"
 
-MOST_SELECTED = 5000
+MOST_SELECTED = 20_000
 """Networks whose common properties are asked for at a time."""
 
 PATIENCE_SECONDS = 2.0
@@ -187,11 +187,10 @@ def _map(request: Request) -> Response:
 
 
 def _path_of(path: SearchPath) -> dict[str, Any]:
-    """Return a search as its results in order, of which the incumbents are a line."""
+    """Return a search as its results in order."""
     values = [value if np.isfinite(value) else None for value in path.value.tolist()]
     return {
         "study": path.study,
-        "incumbents": path.incumbents.tolist(),
         "at": path.at.tolist(),
         "values": values,
         "numbers": path.number.tolist(),

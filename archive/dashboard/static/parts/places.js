@@ -54,11 +54,14 @@ export class Places {
         answer = await request(`/api/map?${query}`);
       }
       if (mine !== this.asked) return;
-      this.map = readTable(await answer.arrayBuffer());
+      const map = readTable(await answer.arrayBuffer());
+      // Other places: a part of the last map is no part of this one.
+      if (map.head.space !== this.map?.head.space || map.head.distance !== this.map.head.distance) this.plot.zoom = null;
+      this.map = map;
       this.chosen = new Set();
       this.#show();
     } catch (error) {
-      failed(this.note, error);
+      if (mine === this.asked) failed(this.note, error);
     }
   }
 

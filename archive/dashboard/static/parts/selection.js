@@ -10,6 +10,9 @@ const SHOWN = 200;
 /** Networks that are put into the comparison at once. */
 const ADDED = 20;
 
+/** Networks whose common properties are asked for at once, as in archive/dashboard/endpoints/maps.py. */
+const MOST = 20_000;
+
 /** @param {string} trait */
 const verb = (trait) => (trait.startsWith("no ") ? "lack" : trait.startsWith("mostly ") ? "consist mostly of" : "have");
 
@@ -66,7 +69,8 @@ export class Selection {
     const mine = ++this.asked;
     const { head } = this.places.map;
     const range = known.length > 1 ? el("li", {}, `${head.objective}: ${number(known[known.length - 1].value)} to ${number(known[0].value)}, the best is `, networkAnchor(known[0].key, known[0].name)) : null;
-    fill(this.shared, range);
+    fill(this.shared, range, rows.length > MOST && el("li", {}, `What they share is found for at most ${MOST} networks.`));
+    if (rows.length > MOST) return;
     try {
       const { shared } = await api(`/api/map/selection?${this.query()}`, { keys: rows.map((row) => row.key) });
       if (mine !== this.asked) return;
