@@ -29,14 +29,17 @@ export function showMany(found, more) {
     else beside.removeAttribute("href");
     beside.textContent = ready ? "Side by side" : `Side by side: choose ${two.length ? "one more" : "two"}`;
   };
-  const show = () => fill(place, table(networks, measures, address.get("device") ?? "", choose).element);
+  const show = () => {
+    two = [];
+    fill(place, table(networks, measures, address.get("device") ?? "", choose).element);
+    showLink();
+  };
   const chosen = devices.find((each) => idOf(each) === address.get("device")) ?? devices[0];
   if (chosen) address.set("device", idOf(chosen));
   const tools = el("div.tools", {}, devices.length > 1 && choice("device", devices.map((each) => /** @type {[string, string]} */ ([idOf(each), deviceText(each)])), idOf(chosen), (value) => { carry({ device: value }); show(); }),
     networks.length > 1 && beside);
   fill(view, section(networks.length === 1 ? "One network: add another to compare it with" : `${networks.length} networks`, summary(networks, measures), tools, place), more());
   show();
-  showLink();
 }
 
 /** The best of each task, in a sentence. @param {any[]} networks @param {Measure[]} measures */

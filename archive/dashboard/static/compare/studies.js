@@ -23,9 +23,17 @@ function go(names, more = {}) {
 /** Choices of the address that hold for other studies, too. @returns {Record<string, string>} */
 const kept = () => Object.fromEntries(["x", "objective"].filter((name) => address.get(name)).map((name) => [name, /** @type {string} */ (address.get(name))]));
 
-/** @param {string[]} names @param {() => HTMLElement} more what adds further studies */
-export async function showStudies(names, more) {
-  const loaded = await Promise.all(names.map((name) => Points.load(name)));
+/** @param {string[]} wanted @param {() => HTMLElement} more what adds further studies */
+export async function showStudies(wanted, more) {
+  // One that was deleted, or is still in a basket, leaves the others.
+  const answers = await Promise.allSettled(wanted.map((name) => Points.load(name)));
+  const names = wanted.filter((_, at) => answers[at].status === "fulfilled");
+  const loaded = answers.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
+  const missing = answers.map((each) => (each.status === "rejected" ? el("p.bad", { role: "alert" }, each.reason.message) : null));
+  if (!names.length) {
+    fill(view, missing, more());
+    return;
+  }
   const by = /** @type {keyof typeof AXES} */ (Object.hasOwn(AXES, address.get("x") ?? "") ? address.get("x") : "number");
   const [known, objective] = objectives(loaded);
   const compared = await Promise.all(loaded.map((points) => inObjective(points, objective)));
@@ -34,7 +42,7 @@ export async function showStudies(names, more) {
   const said = el("div.verdicts");
   const chosen = (/** @type {string} */ name) => (/** @type {string} */ value) => go(names, { ...kept(), [name]: value });
   const meanings = new Set(shown.map(({ points: { about }, objective: each }) => JSON.stringify([about.task, about.protocol, each])));
-  fill(view, section("Best so far", said, el("div.tools", {}, choice("against", Object.entries(AXES), by, chosen("x")),
+  fill(view, missing, section("Best so far", said, el("div.tools", {}, choice("against", Object.entries(AXES), by, chosen("x")),
     known.length > 1 && choice("objective", [...objective ? [] : [/** @type {[string, string]} */ (["", "the first of each"])], ...known.map((each) => /** @type {[string, string]} */ ([each, each]))], objective ?? "", chosen("objective"))),
     meanings.size > 1 && el("p.bad", {}, "These studies differ in task, protocol or objective: their values are not comparable."),
     compared.filter((each) => !each.objective).map(({ points }) => el("p.quiet", {}, `${points.about.study} has no objective ${objective}.`)), curves.element),

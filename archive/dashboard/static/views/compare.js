@@ -2,7 +2,7 @@
 /** Two networks, many networks, or several studies, side by side; the address has all of them. */
 
 import { compareLink, items, MOST_ITEMS, rename } from "../parts/basket.js";
-import { address, api, el, failed, fill, view } from "../parts/page.js";
+import { address, api, el, failed, fill, toast, view } from "../parts/page.js";
 import { showMany } from "../compare/many.js";
 import { showPair } from "../compare/pair.js";
 import { picker } from "../compare/picker.js";
@@ -25,6 +25,7 @@ async function networks(keys) {
 /** @param {string[]} names */
 async function studies(names) {
   const shown = names.slice(0, MOST_STUDIES);
+  if (shown.length < names.length) toast(`At most ${MOST_STUDIES} studies are compared: these are the first ones.`, true);
   await showStudies(shown, () => picker("study", shown.map((key) => ({ kind: "study", key })), MOST_STUDIES));
 }
 
