@@ -46,8 +46,8 @@ export class Finder {
     const typed = this.input.value.trim().toLowerCase();
     const words = typed.split(/\s+/).filter(Boolean);
     const matches = this.known.filter((each) => words.every((word) => `${each.text} ${each.about}`.toLowerCase().includes(word)));
-    const begins = matches.filter((each) => each.text.toLowerCase().startsWith(typed));
-    const others = matches.filter((each) => !begins.includes(each));
+    const isBegin = (/** @type {Found} */ each) => each.text.toLowerCase().startsWith(typed);
+    const [begins, others] = [matches.filter(isBegin), matches.filter((each) => !isBegin(each))];
     const networks = this.networks.filter((each) => typed && `${each.text} ${each.link}`.toLowerCase().includes(typed));
     this.shown = [...networks.slice(0, MOST), ...begins, ...others].slice(0, 2 * MOST);
     this.chosen = 0;

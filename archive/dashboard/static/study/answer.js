@@ -170,7 +170,7 @@ function actions(answer) {
 }
 
 /** Train the recommended network by the task's longer protocol; where there is none, say why. @param {any} answer */
-export async function trainLonger(answer) {
+async function trainLonger(answer) {
   const { longer } = answer.longer ? answer : await api(studyPath(name, "answer", { estimated: "no" }));
   const title = "Train it longer";
   if (longer.why) {
