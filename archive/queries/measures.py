@@ -110,17 +110,28 @@ Verdict = Literal["better", "worse", "equal", "unclear"]
 def judge(first: MeasuredValue, second: MeasuredValue, direction: Direction) -> Verdict:
     """Return whether the first value is better than the second one.
 
-    Where both have a standard error, a difference within `SURE` standard errors is unclear.
+    A difference within `SURE` standard errors is unclear. Where one of them has a single training,
+    its noise is taken to be the other one's.
     """
     difference = sign(direction) * (first.mean - second.mean)
     if difference == 0:
         return "equal"
 
-    if first.error is not None and second.error is not None:
-        if abs(difference) <= SURE * math.hypot(first.error, second.error):
+    first_error = _error(first, second)
+    second_error = _error(second, first)
+    if first_error is not None and second_error is not None:
+        if abs(difference) <= SURE * math.hypot(first_error, second_error):
             return "unclear"
 
     return "better" if difference > 0 else "worse"
+
+
+def _error(value: MeasuredValue, other: MeasuredValue) -> float | None:
+    """Return the standard error of a value; of a single training, by the spread of the other's."""
+    if value.error is not None or other.error is None:
+        return value.error
+
+    return other.error * math.sqrt(other.trainings)
 
 
 def measures_of(connection: Connection, keys: Sequence[str]) -> NetworkMeasures:

@@ -91,6 +91,9 @@ def test_a_difference_within_the_noise_is_not_certain():
     noisy = MeasuredValue(0.5, 3, 0.1, "p")
     assert judge(noisy, MeasuredValue(0.6, 3, 0.1, "p"), "maximise") == "unclear"
     assert judge(noisy, MeasuredValue(0.9, 3, 0.1, "p"), "maximise") == "worse"
+    # A single training has more noise than the mean of three.
+    assert judge(noisy, MeasuredValue(0.85, 3, 0.1, "p"), "maximise") == "worse"
+    assert judge(noisy, MeasuredValue(0.85, 1, None, "p"), "maximise") == "unclear"
 
 
 def test_networks_of_a_study_are_measured_in_its_objective(archive):

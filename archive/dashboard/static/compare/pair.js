@@ -78,8 +78,8 @@ function conclusion(names, value, speed) {
   if (!value && !speed) return "No task and no device has results of both.";
   if (best !== null && best === fast) return `${names[best]} is better: it has the better value on ${task}, and is faster on ${device}.`;
   if (best !== null && fast !== null) return `${names[best]} is better on ${task}, ${names[fast]} is faster on ${device}.`;
-  if (best !== null) return `${names[best]} is better on ${task}${speed ? `, as fast on ${device}` : ""}.`;
-  if (fast !== null) return `${names[fast]} is faster on ${device}${value ? `, and as good on ${task}` : ""}.`;
+  if (best !== null) return `${names[best]} is better on ${task}${speed ? `; no difference is certain on ${device}` : ""}.`;
+  if (fast !== null) return `${names[fast]} is faster on ${device}${value ? `; no difference is certain on ${task}` : ""}.`;
   return `No difference is certain${value ? ` on ${task}` : ""}${speed ? ` or ${device}` : ""}.`;
 }
 
@@ -88,8 +88,8 @@ function valueLine(measure, names) {
   const [first, second] = /** @type {any[]} */ (measure.values);
   const better = ahead(measure) ?? (sign(measure) * (second.mean - first.mean) > 0 ? 1 : 0);
   const both = [first, second];
-  const noise = first.error !== null && second.error !== null ? (measure.best.length > 1 ? "; a difference of this size may be noise" : "; the difference is larger than the noise of the trainings")
-    : measure.mixed ? "; each by the best of its own recipes, which may matter more than the network" : first.trainings + second.trainings === 2 ? "; measured once each, so that the noise is not known" : "";
+  const noise = measure.mixed ? "; each by the best of its own recipes, which may matter more than the network"
+    : first.error !== null || second.error !== null ? (measure.best.length > 1 ? "; a difference of this size may be noise" : "; the difference is larger than the noise of the trainings") : first.trainings + second.trainings === 2 ? "; measured once each, so that the noise is not known" : "";
   return [`${measureText(measure)}: `, names[better], " ", el("b", {}, valueText(both[better])), `, ${names[1 - better]} `, el("b", {}, valueText(both[1 - better])),
     measure.protocol ? ` (${measure.protocol})` : "", noise, "."];
 }
