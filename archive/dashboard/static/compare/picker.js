@@ -1,7 +1,7 @@
 // @ts-check
 /** What adds networks or studies to a comparison: those in the basket, the best of each study, and a search by name. */
 
-import { add, compareLink, items, smallPicture } from "../parts/basket.js";
+import { add, compareLink, items, smallPicture, textOf } from "../parts/basket.js";
 import { api, el, fill, section, studyPath, toast } from "../parts/page.js";
 import { later } from "../parts/timing.js";
 
@@ -11,9 +11,6 @@ const LEAST_LETTERS = 2;
 const MOST = 12;
 /** Studies whose best networks are suggested. */
 const ANSWERS = 4;
-
-/** @param {Item} item */
-const textOf = (item) => item.text ?? (item.kind === "network" ? item.key.slice(0, 10) : item.key);
 
 /**
  * @param {Item["kind"]} kind @param {Item[]} chosen what is compared now @param {number} most

@@ -58,7 +58,9 @@ export async function showStudies(wanted, more) {
 async function judge(names, by, said, draw) {
   for (const estimated of ["no", "yes"]) {
     const query = new URLSearchParams([...names.map((name) => ["study", name]), ["against", AGAINST[by]], ["estimated", estimated]]);
-    const found = await api(`/api/comparison/studies?${query}`).catch(() => null);
+    const found = await api(`/api/comparison/studies?${query}`).catch((error) => {
+      if (!said.children.length) fill(said, el("p.quiet", {}, error.message));
+    });
     if (!found) return;
     const repeated = found.groups.some((/** @type {any} */ each) => each.band);
     fill(said, found.verdicts.map((/** @type {string} */ line, /** @type {number} */ at) => el(at ? "p" : "p.verdict", {}, line)),

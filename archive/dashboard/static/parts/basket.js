@@ -91,8 +91,8 @@ function say(button) {
   else button.setAttribute("aria-label", chosen ? `In the comparison: ${name}` : `Add to comparison: ${name}`);
 }
 
-/** @param {Item} item */
-const textOf = (item) => item.text ?? (item.kind === "network" ? item.key.slice(0, 10) : item.key);
+/** The name of an item for the reader. @param {Item} item */
+export const textOf = (item) => item.text ?? (item.kind === "network" ? item.key.slice(0, 10) : item.key);
 
 /** A picture of a network as large as a word. @param {string} key */
 export const smallPicture = (key) => el("img.tiny", { alt: "", loading: "lazy", src: `/networks/${encodeURIComponent(key)}.svg?width=220&height=260&theme=${isDark() ? "dark" : "light"}` });

@@ -237,7 +237,9 @@ export function gainsOf(path, direction) {
 
 /** @param {number} value @param {number} low @param {number} high @param {boolean} minimise */
 function level(value, low, high, minimise) {
-  const share = Math.max(0, Math.min(6, Math.floor((7 * (value - low)) / (high - low || 1))));
+  // A single value is the best one.
+  if (!(high > low)) return 6;
+  const share = Math.max(0, Math.min(6, Math.floor((7 * (value - low)) / (high - low))));
   return minimise ? 6 - share : share;
 }
 

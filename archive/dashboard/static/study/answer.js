@@ -2,7 +2,7 @@
 /** The head of a study's page: its recommended network with picture, value, what it beats, and what to do with it. */
 
 import {
-  api, change, el, failed, fill, mayWrite, networkAnchor, networkLink, number, quantity, rounded, seconds, settingText, studyAnchor, studyLink, studyPath,
+  api, change, el, failed, fill, mayWrite, networkAnchor, networkLink, number, quantity, rounded, seconds, settingText, studyAnchor, studyLink, studyPath, word,
 } from "../parts/page.js";
 import { ask, sayReadOnly } from "../parts/asking.js";
 import { commandLine, copied, quote } from "../parts/copying.js";
@@ -117,7 +117,8 @@ function gain(answer, row, what) {
   return el("li", {}, el(same ? "b.quiet" : row.gain > 0 ? "b.gain" : "b.loss", {}, sized), el("span", {}, `${word} `, ...what), el("span.quiet.number", {}, rounded(row.value, answer)));
 }
 
-const QUANTITIES = { params: "parameters", flops: "multiply-adds", latency_ms: "latency (ms)" };
+/** Costs of a network among the facts. */
+const COSTS = ["params", "flops", "latency_ms"];
 
 /** @param {any} answer */
 function facts(answer) {
@@ -125,7 +126,7 @@ function facts(answer) {
   return [el("dl.facts", {},
     fact("network", [networkAnchor(answer.architecture), " ", el("button.small", { type: "button", onclick: () => openNumber(answer.number) }, `#${answer.number}`)]),
     fact("layers", answer.layers), fact("depth", answer.depth),
-    Object.entries(QUANTITIES).map(([metric, title]) => fact(title, answer.metrics[metric] === undefined ? null : quantity(answer.metrics[metric]))),
+    COSTS.map((metric) => fact(word("quantities", metric), answer.metrics[metric] === undefined ? null : quantity(answer.metrics[metric]))),
     Object.entries(answer.metrics).filter(([metric]) => metric.startsWith("test_")).map(([metric, value]) => fact(metric, number(value))),
     fact("trained in", answer.seconds == null ? null : seconds(Number(answer.seconds.toPrecision(2)))))];
 }
