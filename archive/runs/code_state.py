@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from archive.files import write_atomically
+from archive.runs.secrets import Secrets
 
 SUFFIXES = frozenset(
     ".py .pyx .pyi .ipynb .c .cc .cpp .cu .cuh .h .hpp .rs .go .java .kt .scala .jl .r .m .lua .js "
@@ -182,18 +183,24 @@ def uncommitted(state: CodeState, blobs: BlobFolder) -> list[FileChange]:
     return changes_of(before, state, blobs)
 
 
-def difference_text(changes: list[FileChange]) -> str:
-    """Return changes as one text of at most `MOST_DIFF` letters; a line says what is left out."""
+def difference_text(changes: list[FileChange], secrets: Secrets) -> str:
+    """Return changes as one text of at most `MOST_DIFF` letters; a line says what is left out.
+
+    Args:
+        changes: The changes.
+        secrets: What is masked, before the text is cut.
+    """
     parts = []
     length = 0
     for position, change in enumerate(changes):
-        if length + len(change.text) > MOST_DIFF:
-            parts.append(change.text[: MOST_DIFF - length])
+        text = secrets.mask(change.text)
+        if length + len(text) > MOST_DIFF:
+            parts.append(text[: MOST_DIFF - length])
             parts.append(f"\n… {len(changes) - position} of {len(changes)} files are cut\n")
             break
 
-        parts.append(change.text)
-        length += len(change.text)
+        parts.append(text)
+        length += len(text)
 
     return "".join(parts)
 
@@ -217,7 +224,7 @@ def _state_of_repository(top: Path, blobs: BlobFolder) -> CodeState:
         content = _read_source(top / path, MOST_BYTES - total)
         if content is None:
             files.pop(path, None)
-            omitted += (top / path).exists()
+            omitted += os.path.exists(top / path)
             continue
 
         total += len(content)
@@ -264,7 +271,7 @@ def _walk(folder: Path) -> Iterator[Path]:
     for root, folders, names in os.walk(folder):
         kept = []
         for name in sorted(folders):
-            is_environment = (Path(root) / name / "pyvenv.cfg").exists()
+            is_environment = os.path.exists(os.path.join(root, name, "pyvenv.cfg"))
             if not name.startswith(".") and name not in _SKIPPED_FOLDERS and not is_environment:
                 kept.append(name)
 

@@ -22,7 +22,7 @@ from archive import __version__, settings
 from archive.architecture import codec
 from archive.architecture.graph import Architecture
 from archive.architecture.parameter_operations import configuration_of, graph_of_values
-from archive.errors import ArchiveError, UnknownNameError
+from archive.errors import ArchiveError, QueryError, StoreError, UsageError, first_line
 from archive.files import closing, try_lock
 from archive.queue.admission import known
 from archive.queue.causes import Cause
@@ -33,9 +33,14 @@ from archive.runs.code_state import (
     difference_text,
     uncommitted,
 )
-from archive.runs.measurements import OF_PROCESS, Measurements, choose_objective
+from archive.runs.life_cycle import say, take_told
+from archive.runs.measurements import (
+    OF_PROCESS,
+    Measurements,
+    choose_objective,
+    compile_pattern,
+)
 from archive.runs.run_folder import (
-    LOGGED,
     RunFolder,
     RunRecord,
     is_running,
@@ -91,29 +96,48 @@ def deliver_all(archive: Archive, runs: Iterator[RunFolder] | None = None) -> li
         runs: Folders of runs; None for all of the archive's home.
     """
     folders = pending_runs(runs_of(archive.connection.settings.home)) if runs is None else runs
-    proposals = []
-    waiting = []
+    ended = []
     for folder in folders:
         record = folder.read()
         if record is None and not folder.path.exists():
             # The program could not be started.
             folder.set_delivered()
 
-        if record is None or is_running(record):
-            continue
+        if record is not None and not is_running(record):
+            ended.append((folder, record))
 
-        proposal = _deliver(archive, folder, record)
-        if proposal is None:
-            waiting.append((folder, record))
+    proposals, waiting = _deliver_each(archive, ended)
+    later, _ = _deliver_each(archive, waiting)
+    return proposals + later
+
+
+def _deliver_each(
+    archive: Archive, runs: list[tuple[RunFolder, RunRecord]]
+) -> tuple[list[Proposal], list[tuple[RunFolder, RunRecord]]]:
+    """Return the proposals of runs, and the runs whose study has yet to begin.
+
+    A run that the archive refuses stays in its folder, and holds no other.
+    """
+    proposals = []
+    waiting = []
+    for folder, record in runs:
+        try:
+            proposal = _deliver(archive, folder, record)
+        except (StoreError, OSError) as error:
+            if not isinstance(error, QueryError):
+                raise
+
+            say(f"the run in {folder.path} is not delivered: {first_line(error, 500)}")
+        except Exception as error:
+            # Its files may hold anything.
+            say(f"the run in {folder.path} is not delivered: {first_line(error, 500)}")
         else:
-            proposals.append(proposal)
+            if proposal is None:
+                waiting.append((folder, record))
+            else:
+                proposals.append(proposal)
 
-    for folder, record in waiting:
-        proposal = _deliver(archive, folder, record)
-        if proposal is not None:
-            proposals.append(proposal)
-
-    return proposals
+    return proposals, waiting
 
 
 def configuration_graph(record: RunRecord) -> Architecture:
@@ -197,18 +221,14 @@ def _deliver(archive: Archive, folder: RunFolder, record: RunRecord) -> Proposal
 
 def _end_killed(folder: RunFolder, record: RunRecord) -> None:
     """Give a run whose recorder is gone the end that its files tell of."""
-    measurements = Measurements()
+    pattern = None if record.pattern is None else compile_pattern(record.pattern)
+    measurements = Measurements(pattern)
     for path in log_files(folder.path):
         with path.open(encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 measurements.read_line(line)
 
-    logged = folder.path / LOGGED
-    if logged.exists():
-        measurements.read_file(logged)
-
-    record.metrics = measurements.result()
-    record.curve = measurements.curve()
+    take_told(folder, record, measurements, Secrets.find(os.environ))
     newest = 0.0
     for path in folder.path.iterdir():
         newest = max(newest, path.stat().st_mtime)
@@ -259,13 +279,13 @@ def _parent_of(
     if record.parent is None:
         return None
 
-    identifier = _parent_id(archive, folder, record.study, record.parent)
-    if identifier is None:
+    try:
+        identifier = _parent_id(archive, folder, record.study, record.parent)
+        proposal = None if identifier is None else archive.proposals.get(identifier)
+    except UsageError:
         return None
 
-    try:
-        proposal = archive.proposals.get(identifier)
-    except UnknownNameError:
+    if proposal is None:
         return None
 
     return proposal, archive.architectures.get(proposal.architecture_key)
@@ -356,7 +376,7 @@ def _properties(
         "folder": record.folder or None,
         "exit_status": record.status,
         "log_end": read_end(folder.path) or None,
-        "diff": secrets.mask(difference_text(changes)) or None,
+        "diff": difference_text(changes, secrets) or None,
         "changed": list(map(str, changes)) or None,
         "derived_from": None if parent is None else parent[0].id,
         "kept": [str(folder.path / "kept" / name) for name in record.kept] or None,

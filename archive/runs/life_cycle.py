@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
 import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from archive import settings as settings_module
@@ -20,8 +22,8 @@ from archive.runs.known_runs import KnownRun
 from archive.runs.measurements import Measurements
 from archive.runs.program import RUN_VARIABLE
 from archive.runs.run_folder import LOGGED, RunFolder, RunRecord, now, own_process, runs_of
-from archive.runs.secrets import MASK, Secrets
-from archive.values import is_number
+from archive.runs.secrets import LEAST_LETTERS, MASK, Secrets, is_secret_name
+from archive.values import LARGEST, check_length, is_number, whole_number
 
 if TYPE_CHECKING:
     from archive.settings import Settings
@@ -30,6 +32,11 @@ TOLD = "told.json"
 """Name of the file with what a program has told of itself, within `archive record`."""
 
 DELIVERY_LOG = "delivery.log"
+
+MOST_TEXT = 10_000
+"""Longest text that is a value of a run, in letters; a longer one is cut."""
+
+_TOLD_NAMES = ("parent", "motivation", "objective", "direction", "task", "seed")
 
 
 @dataclass(frozen=True)
@@ -77,6 +84,43 @@ def check_objective(minimise: str | None, maximise: str | None) -> tuple[str | N
     return (None, None) if maximise is None else (maximise, "maximise")
 
 
+def check_request(request: RunRequest, runs: Path) -> None:
+    """Check what a user says of a run, before it starts.
+
+    Args:
+        request: What the user says.
+        runs: Folder of the runs, which may be the parent.
+
+    Raises:
+        UsageError: The study cannot have this name, or the parent can be none.
+    """
+    from archive.store.properties import whole_id
+    from archive.store.studies.creation import check_new_name
+
+    named = {"study": request.study, "task": request.task, "metric": request.objective}
+    for what, name in named.items():
+        if name is not None:
+            check_length(f"the name of the {what}", name)
+
+        if name == "":
+            raise UsageError(f"the name of the {what} is empty")
+
+    if request.study is not None:
+        check_new_name(request.study)
+
+    parent = request.parent
+    if parent is None or parent in ("best", "last") or whole_number(parent.lstrip("#")) is not None:
+        return
+
+    if "#" in parent:
+        whole_id(parent)
+    elif PurePath(parent).name != parent or not os.path.isdir(runs / parent):
+        raise UsageError(
+            "the parent of a run is best, last, a number in its study, STUDY#NUMBER, or the id of "
+            f"a run on this machine: got {parent!r:.80}"
+        )
+
+
 def start_delivery(configuration: Settings) -> None:
     """Start a process that delivers the runs of a home, which this one does not wait for."""
     runs = runs_of(configuration.home)
@@ -113,6 +157,7 @@ def begin(folder: RunFolder, request: RunRequest, program: str) -> RunRecord:
         objective=request.objective,
         direction=request.direction,
         task=request.task,
+        pattern=request.pattern,
         code=state.json() if state.files else None,
         host=os.uname().nodename,
         pid=pid,
@@ -124,7 +169,8 @@ def begin(folder: RunFolder, request: RunRequest, program: str) -> RunRecord:
 def _default_study(state: CodeState, here: Path) -> str:
     """Return the name of the repository, or else of the folder, as a study may have it."""
     name = (state.folder if state.commit else here).name
-    kept = "".join(letter for letter in name if letter not in ",#").strip().lstrip("-")
+    text = name.encode(errors="replace").decode()
+    kept = "".join(letter for letter in text if letter not in ",#").lstrip("-").strip()
     return kept if kept and kept != "all" else "runs"
 
 
@@ -134,56 +180,86 @@ def fingerprint(run: RunRecord) -> str:
     return known_runs.fingerprint_of(run, digest)
 
 
-def take_told(folder: RunFolder, run: RunRecord, measurements: Measurements) -> None:
+def take_told(
+    folder: RunFolder, run: RunRecord, measurements: Measurements, secrets: Secrets
+) -> None:
     """Add what the program has told of itself to what was read of its output."""
-    logged = folder.path / LOGGED
-    if logged.exists():
-        measurements.read_file(logged)
+    with suppress(OSError):
+        measurements.read_file(folder.path / LOGGED)
 
-    with suppress(OSError, ValueError):
-        told = json.loads((folder.path / TOLD).read_text(encoding="utf-8"))
-        run.values |= masked(told.pop("values", {}), Secrets.find(os.environ))
-        for name, value in told.items():
-            # What the command says comes before what the program says.
-            if getattr(run, name) is None:
-                setattr(run, name, value)
+    told = read_told(folder)
+    values = told.pop("values", {})
+    if isinstance(values, dict):
+        run.values |= masked(values, secrets)
+
+    for name in _TOLD_NAMES:
+        # What the command says comes before what the program says.
+        if getattr(run, name) is None:
+            setattr(run, name, told.get(name))
 
     run.metrics = measurements.result()
     run.curve = measurements.curve()
+
+
+def read_told(folder: RunFolder) -> dict[str, Any]:
+    """Return what a program has told of itself; nothing without a readable file."""
+    with suppress(OSError, ValueError):
+        told = json.loads((folder.path / TOLD).read_text(encoding="utf-8"))
+        return told if isinstance(told, dict) else {}
+
+    return {}
 
 
 def end(folder: RunFolder, run: RunRecord) -> None:
     """Write the end of a run, and make it known to later ones."""
     folder.write(run)
     network = folder.network()
-    known_runs.add(
-        folder.path.parent,
-        KnownRun(
-            run=run.id,
-            study=run.study,
-            fingerprint=fingerprint(run),
-            network=None if network is None else network.get("key"),
-            metrics=run.metrics,
-            reason=run.reason,
-            motivation=run.motivation,
-        ),
+    known = KnownRun(
+        run=run.id,
+        study=run.study,
+        fingerprint=fingerprint(run),
+        network=None if network is None else network.get("key"),
+        metrics=run.metrics,
+        reason=run.reason,
+        motivation=run.motivation,
     )
+    with suppress(OSError):
+        known_runs.add(folder.path.parent, known)
 
 
 def masked(values: Mapping[str, Any], secrets: Secrets) -> dict[str, Any]:
-    """Return JSON values by name, with secrets masked in texts."""
-    masked: dict[str, Any] = {}
+    """Return values by name as JSON that a server holds, with secrets masked."""
+    kept: dict[str, Any] = {}
     for name, value in values.items():
-        if isinstance(value, bool) or value is None or is_number(value):
-            masked[name] = value
-        elif isinstance(value, str):
-            # A secret is no part of a configuration.
-            if secrets.mask(value) != MASK:
-                masked[name] = secrets.mask(value)
-        else:
-            masked[name] = json.loads(secrets.mask(json.dumps(value, default=str)))
+        plain = _plain(value, secrets)
+        # A secret is no part of a configuration.
+        is_secret = is_secret_name(str(name)) and len(str(value)) >= LEAST_LETTERS
+        if plain != MASK and not is_secret:
+            kept[str(name)] = plain
 
-    return masked
+    return kept
+
+
+def _plain(value: Any, secrets: Secrets) -> Any:
+    """Return a value as JSON, with secrets masked in its texts."""
+    if isinstance(value, bool) or value is None:
+        return value
+
+    if is_number(value) and math.isfinite(value) and abs(value) < LARGEST:
+        return value
+
+    if isinstance(value, Mapping):
+        return masked(value, secrets)
+
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(item, secrets) for item in value]
+
+    text = secrets.mask(str(value)).encode(errors="replace").decode()
+    if len(text) > MOST_TEXT:
+        digest = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:12]
+        return f"{text[:MOST_TEXT]}… {len(text)} letters, {digest}"
+
+    return text
 
 
 def say(text: str) -> None:

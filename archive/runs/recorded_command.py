@@ -18,7 +18,16 @@ from archive.queue.causes import Cause
 from archive.runs import known_runs
 from archive.runs.arguments import read_command
 from archive.runs.known_runs import KnownRun
-from archive.runs.life_cycle import RunRequest, begin, end, fingerprint, masked, say, take_told
+from archive.runs.life_cycle import (
+    RunRequest,
+    begin,
+    check_request,
+    end,
+    fingerprint,
+    masked,
+    say,
+    take_told,
+)
 from archive.runs.measurements import FILES, OF_PROCESS, Measurements, compile_pattern
 from archive.runs.program import OUTPUT, RUN_VARIABLE, OutputReader, ProgramEnd, run_program
 from archive.runs.run_folder import RunFolder, RunRecord, now, runs_of
@@ -61,7 +70,8 @@ class PreparedRun:
         earlier: Runs of the same program with the same source files and values.
 
     Raises:
-        UsageError: The pattern of the metrics, or of files to keep, is invalid.
+        UsageError: The pattern of the metrics or of files to keep, the study or the parent is
+            invalid.
         StoreError: The folder of the run cannot be made.
     """
 
@@ -73,6 +83,7 @@ class PreparedRun:
         self._request = request
         self._configuration = configuration
         _check_keep(request.keep)
+        check_request(request, runs_of(configuration.home))
         pattern = None if request.pattern is None else compile_pattern(request.pattern)
         self._measurements = Measurements(pattern)
         self._secrets = Secrets.find(os.environ, command)
@@ -149,7 +160,7 @@ class PreparedRun:
                 if path.stat().st_mtime_ns // 1_000_000 >= record.started:
                     self._measurements.read_file(path)
 
-        take_told(self._folder, record, self._measurements)
+        take_told(self._folder, record, self._measurements, self._secrets)
         measured = (ended.cpu_seconds, float(ended.peak_memory_bytes))
         record.metrics |= dict(zip(OF_PROCESS, measured, strict=True))
         record.kept = _keep(self._request.keep, self._folder.path / "kept")

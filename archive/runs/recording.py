@@ -11,6 +11,7 @@ Within a program that `archive record` runs, `archive.record` adds to that run.
 from __future__ import annotations
 
 import json
+import operator
 import os
 import sys
 import threading
@@ -30,16 +31,19 @@ from archive.runs.life_cycle import (
     RunRequest,
     begin,
     check_objective,
+    check_request,
     end,
     masked,
+    read_told,
     say,
     take_told,
 )
 from archive.runs.measurements import Measurements
 from archive.runs.program import RUN_VARIABLE
-from archive.runs.run_folder import LOGGED, RunFolder, RunRecord, now, runs_of
+from archive.runs.run_folder import LOGGED, RunFolder, RunRecord, is_running, now, runs_of
 from archive.runs.secrets import Secrets
 from archive.runs.surroundings import describe
+from archive.values import LARGEST
 
 if TYPE_CHECKING:
     from torch import nn
@@ -54,11 +58,17 @@ class Recording:
         folder: Folder of the run.
     """
 
-    def __init__(self, folder: RunFolder, record: RunRecord | None) -> None:
+    def __init__(
+        self, folder: RunFolder, record: RunRecord | None, configuration: Settings
+    ) -> None:
         """Begin; a run of `archive record` around this process has no record of its own here."""
         self.folder = folder
         self._record = record
-        self._told: dict[str, Any] = {}
+        self._configuration = configuration
+        self._secrets = Secrets.find(os.environ, sys.argv)
+        self._process = os.getpid()
+        # A program may record itself more than once.
+        self._told = read_told(folder)
         self._logged = (folder.path / LOGGED).open("a", encoding="utf-8", buffering=1 << 14)
         self._lock = threading.Lock()
         self._unwritten = 0
@@ -83,7 +93,7 @@ class Recording:
         for name, value in metrics.items():
             try:
                 line[name] = float(value)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError, RuntimeError):
                 raise UsageError(
                     f"the metric {name!r:.60} must be a number, got {value!r:.60}"
                 ) from None
@@ -98,10 +108,17 @@ class Recording:
 
     def set(self, **values: Any) -> None:
         """Keep values that the run is given: `run.set(lr=3e-4, depth=4)`."""
+        self.add(values)
+
+    def add(self, values: Mapping[str, Any]) -> None:
+        """Keep values that the run is given, of any name."""
         self.tell(values={**self._told.get("values", {}), **values})
 
     def tell(self, **told: Any) -> None:
         """Keep what is told of the run, by the names of `RunRecord`."""
+        if "values" in told:
+            told["values"] = masked(told["values"], self._secrets)
+
         self._told |= {name: value for name, value in told.items() if value is not None}
         write_atomically(self.folder.path / TOLD, json.dumps(self._told, default=str))
 
@@ -138,6 +155,10 @@ class Recording:
         Args:
             error: The exception that ended it; None where there was none.
         """
+        if os.getpid() != self._process:
+            # A child of a fork has left the block: the run goes on in its parent.
+            return
+
         with self._lock:
             self._logged.close()
 
@@ -146,13 +167,17 @@ class Recording:
             return
 
         record.finished = now()
+        if isinstance(error, SystemExit) and not error.code:
+            error = None
+
         if error is not None:
-            record.reason = f"{type(error).__name__}: {error}"[:2000]
+            record.reason = self._secrets.mask(f"{type(error).__name__}: {error}")[:2000]
             interrupted = isinstance(error, KeyboardInterrupt)
             record.cause = (Cause.CRASH if interrupted else Cause.TRAINING).value
 
-        take_told(self.folder, record, Measurements())
+        take_told(self.folder, record, Measurements(), self._secrets)
         end(self.folder, record)
+        life_cycle.start_delivery(self._configuration)
 
 
 @contextmanager
@@ -186,15 +211,20 @@ def record(
         settings: Settings of the archive; None reads them as commands do.
 
     Raises:
-        UsageError: Both `minimise` and `maximise` are given.
+        UsageError: Both `minimise` and `maximise` are given, or the study, the parent or the seed
+            is invalid.
         StoreError: The folder of the run cannot be made.
     """
     objective, direction = check_objective(minimise, maximise)
-    outer = os.environ.get(RUN_VARIABLE)
-    if outer and Path(outer).is_dir():
-        recording = Recording(RunFolder(Path(outer)), None)
+    configuration = settings_module.load() if settings is None else settings
+    request = RunRequest(study, parent, why, objective, direction, task)
+    check_request(request, runs_of(configuration.home))
+    seed = None if seed is None else _whole_seed(seed)
+    outer = _outer_run()
+    if outer is not None:
+        recording = Recording(outer, None, configuration)
+        recording.add(config or {})
         recording.tell(
-            values=dict(config or {}),
             parent=parent,
             motivation=why,
             objective=objective,
@@ -207,25 +237,47 @@ def record(
 
         return
 
-    configuration = settings_module.load() if settings is None else settings
     folder = RunFolder.create(runs_of(configuration.home))
-    request = RunRequest(study, parent, why, objective, direction, task)
     run = begin(folder, request, Path(sys.argv[0] or "python").name)
     run.command = [Secrets.find(os.environ, sys.argv).mask(word) for word in sys.argv]
     run.values = masked(dict(config or {}), Secrets.find(os.environ))
     run.seed = seed
     run.environment = describe(sys.executable, os.environ)
     folder.write(run)
-    recording = Recording(folder, run)
+    recording = Recording(folder, run, configuration)
     try:
         yield recording
     except BaseException as error:
         recording.close(error)
-        life_cycle.start_delivery(configuration)
         raise
 
     recording.close()
-    life_cycle.start_delivery(configuration)
+
+
+def _outer_run() -> RunFolder | None:
+    """Return the run of `archive record` around this process; None where there is none, or no more.
+
+    A process that outlives its run, such as a terminal's server, hands the variable on.
+    """
+    path = os.environ.get(RUN_VARIABLE)
+    if not path:
+        return None
+
+    folder = RunFolder(Path(path))
+    outer = folder.read()
+    return folder if outer is not None and is_running(outer) else None
+
+
+def _whole_seed(seed: Any) -> int:
+    try:
+        number = operator.index(seed)
+    except TypeError:
+        number = LARGEST
+
+    if abs(number) >= LARGEST:
+        raise UsageError(f"a seed must be a whole number of 64 bits, got {seed!r:.60}")
+
+    return number
 
 
 def _whole_step(step: Any) -> int:

@@ -53,6 +53,7 @@ class RunRecord:
         objective: Metric that it is judged by; None leaves it to the study, or to its metrics.
         direction: `maximise` or `minimise`; None likewise.
         task: Name of the task; None for that of the study.
+        pattern: Regular expression for lines with metrics; None for `name: value`.
         code: State of its source files, as `CodeState.json` gives it; None where there is none.
         host: Name of its machine.
         pid: Process of its recorder.
@@ -81,6 +82,7 @@ class RunRecord:
     objective: str | None = None
     direction: str | None = None
     task: str | None = None
+    pattern: str | None = None
     code: dict[str, Any] | None = None
     host: str = ""
     pid: int = 0
@@ -136,7 +138,9 @@ class RunFolder:
 
     def write(self, record: RunRecord) -> None:
         """Write the run, as a whole or not at all."""
-        write_atomically(self.path / RUN, json.dumps(asdict(record), indent=1, default=str) + "\n")
+        text = json.dumps(asdict(record), indent=1, default=str, ensure_ascii=False) + "\n"
+        # Names of files and arguments need be no text, which no server holds.
+        write_atomically(self.path / RUN, text.encode(errors="replace"))
 
     def read(self) -> RunRecord | None:
         """Return the run; None where there is no readable one."""

@@ -47,7 +47,11 @@ class Secrets:
 
     def __init__(self, values: Iterable[str]) -> None:
         """Keep the values, the longest first, since one may be a part of another."""
-        kept = {value for value in values if len(value) >= LEAST_LETTERS}
+        kept = set()
+        for value in values:
+            # A log and a difference are masked line by line.
+            kept |= {line for line in value.splitlines() if len(line) >= LEAST_LETTERS}
+
         self._values = sorted(kept, key=len, reverse=True)
 
     @classmethod
@@ -55,7 +59,8 @@ class Secrets:
         """Return the secrets of an environment, of arguments, and of the user's `~/.netrc`."""
         values = []
         for name, value in environment.items():
-            if is_secret_name(name):
+            # The shell keeps its folder in PWD.
+            if is_secret_name(name) and name != "PWD":
                 values.append(value)
 
         return cls([*values, *_option_secrets(arguments), *_netrc_passwords()])

@@ -77,6 +77,9 @@ def test_what_ran_before_is_named_and_can_be_left_out(user, capfd):
         ),
         (("--metrics", "("), "--metrics is no regular expression"),
         (("--limit", "soon"), "soon"),
+        (("--study", "a#b"), "a new study needs a name"),
+        (("--parent", "bset"), "the parent of a run is best, last"),
+        (("--keep", "/etc/*"), "--keep takes a pattern within the folder"),
     ],
 )
 def test_a_mistake_is_one_line_and_runs_nothing(user, options, message):

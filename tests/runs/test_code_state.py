@@ -5,7 +5,15 @@ import subprocess
 import pytest
 
 from archive.runs import code_state
-from archive.runs.code_state import BlobFolder, changes_of, difference_text, read_state, uncommitted
+from archive.runs.code_state import (
+    BlobFolder,
+    FileChange,
+    changes_of,
+    difference_text,
+    read_state,
+    uncommitted,
+)
+from archive.runs.secrets import Secrets
 
 
 def git(folder, *arguments):
@@ -48,7 +56,7 @@ def test_edited_new_and_deleted_files_are_changes(repository, blobs):
     edited = read_state(repository, blobs)
     assert list(map(str, uncommitted(edited, blobs))) == ["new.py +1 -0", "train.py +2 -1"]
     assert edited.digest != clean.digest
-    text = difference_text(changes_of(clean, edited, blobs))
+    text = difference_text(changes_of(clean, edited, blobs), Secrets(()))
     assert "-b = 2\n+b = 3\n+c = 4\n" in text
 
     (repository / "train.py").unlink()
@@ -123,9 +131,15 @@ def test_a_huge_difference_is_cut(repository, blobs):
     (repository / "train.py").write_text("line\n" * 100_000)
     (repository / "zzz.py").write_text("1\n")
     changes = changes_of(clean, read_state(repository, blobs), blobs)
-    text = difference_text(changes)
+    text = difference_text(changes, Secrets(()))
     assert len(text) < code_state.MOST_DIFF + 100
     assert text.endswith("2 of 2 files are cut\n")
+
+
+def test_a_secret_at_the_end_of_a_difference_that_is_cut_is_masked(monkeypatch):
+    monkeypatch.setattr(code_state, "MOST_DIFF", 20)
+    change = FileChange("a.py", 1, 0, f"+{'x' * 12}very-secret\n")
+    assert "very" not in difference_text([change], Secrets(["very-secret"]))
 
 
 def test_a_state_is_the_same_from_json(repository, blobs):

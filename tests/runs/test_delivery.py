@@ -136,6 +136,30 @@ def test_a_run_whose_recorder_was_killed_is_a_result_with_its_reason(archive, ru
     assert list(row) == [[0.75, 0.5], "crash", "epoch 1 loss: 0.75\nepoch 2 loss: 0.5\n"]
 
 
+def test_a_run_that_the_archive_refuses_holds_no_other(archive, runs, capsys):
+    runs.write()
+    refused = runs.write(curve={"epoch": [1.0, 2.0], "loss": [1.0]}, values={"lr": 2})
+    runs.write(study="no#name")
+    runs.write(values={"lr": [2**70, "\udcff"]}, command=["\udcff"], folder="/\udcff")
+    runs.write(parent="x#y")
+    assert len(runs.deliver()) == 3
+    assert f"the run in {refused.path} is not delivered: the lists of a curve" in (
+        capsys.readouterr().err
+    )
+    assert len(list(pending_runs(runs.home / "runs"))) == 2
+
+
+def test_a_killed_run_has_what_its_program_told(archive, runs):
+    killed = runs.write(
+        finished=None, metrics={}, objective="loss", pattern=r"L(?P<loss>\d+)", **GONE
+    )
+    (killed.path / "log.head").write_text("L3 other: 4\n")
+    (killed.path / "told.json").write_text('{"values": {"lr": 2}, "motivation": "x", "odd": 1}')
+    runs.deliver()
+    record = killed.read()
+    assert (record.values, record.motivation, record.metrics) == ({"lr": 2}, "x", {"loss": 3.0})
+
+
 def test_a_run_that_goes_on_is_left_alone(archive, runs):
     from archive.runs.run_folder import own_process
 

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import math
 import os
 import shutil
 import signal
@@ -9,7 +10,9 @@ import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from archive import settings
@@ -79,7 +82,10 @@ def test_a_program_that_cannot_be_started_leaves_no_run(configuration):
 def test_binary_and_huge_output_is_bounded(configuration, monkeypatch, capfd):
     monkeypatch.setattr(run_log, "HEAD_BYTES", 1 << 10)
     monkeypatch.setattr(run_log, "PART_BYTES", 1 << 18)
-    code = "import os; [os.write(1, os.urandom(1 << 18)) for _ in range(8)]; print('\\nloss: 3')"
+    code = (
+        "import os, random; noise = random.Random(0).randbytes; "
+        "[os.write(1, noise(1 << 18)) for _ in range(8)]; print('\\nloss: 3')"
+    )
     recorded = run(configuration, code)
     capfd.readouterr()
     assert recorded.record.metrics["loss"] == 3.0
@@ -192,7 +198,10 @@ def test_a_secret_in_a_line_without_an_end_is_masked(configuration, monkeypatch,
 
 def test_secrets_are_kept_nowhere(configuration, monkeypatch):
     monkeypatch.setenv("SOME_API_KEY", "very-secret-value")
-    code = "import os, sys; print('key', os.environ['SOME_API_KEY'], sys.argv)"
+    code = (
+        "import archive, os, sys; print('key', os.environ['SOME_API_KEY'], sys.argv)\n"
+        "with archive.record(config={'token': sys.argv[2], 'said': f'by {sys.argv[2]}'}): pass"
+    )
     recorded = run(configuration, code, "--token", "another-secret", motivation="x")
     for path in configuration.home.rglob("*"):
         if path.is_file():
@@ -200,7 +209,7 @@ def test_secrets_are_kept_nowhere(configuration, monkeypatch):
             assert b"very-secret-value" not in content, path
             assert b"another-secret" not in content, path
 
-    assert recorded.record.values == {}
+    assert recorded.record.values == {"said": "by ***"}
 
 
 def test_files_with_metrics_and_files_to_keep(configuration):
@@ -259,6 +268,102 @@ def test_within_a_recorded_command_it_adds_to_that_run(configuration):
     assert (record.study, record.motivation, record.objective) == ("s", "from the command", "loss")
     assert record.values == {"lr": 1, "width": 3}
     assert record.metrics["loss"] == 1 / 250
+
+
+@pytest.fixture
+def recording(configuration, monkeypatch):
+    """Records runs of this process, which no process delivers; returns how to read the last."""
+    from archive.runs import life_cycle
+    from archive.runs.recording import record
+
+    monkeypatch.setattr(life_cycle, "start_delivery", lambda _: None)
+
+    def opened(**options):
+        return record("s", settings=configuration, **options)
+
+    def last():
+        *_, folder = pending_runs(configuration.home / "runs")
+        return folder.read()
+
+    return SimpleNamespace(open=opened, last=last)
+
+
+def test_values_that_no_server_holds_become_texts_and_secrets_are_left_out(recording, monkeypatch):
+    monkeypatch.setenv("SOME_TOKEN", 'very"secret')
+    nested = {"password": "hunter22", "lr": 1, "list": ['a very"secret']}
+    config = {"nan": math.nan, "large": 2**70, "half": "\udcff", "api_key": 12345678, "in": nested}
+    with recording.open(config=config, seed=np.int64(3)) as opened:
+        opened.set(token="another-secret", text="x" * 100_000)
+
+    record = recording.last()
+    assert len(record.values.pop("text")) < 10_100
+    assert record.values == {
+        "nan": "nan",
+        "large": str(2**70),
+        "half": "?",
+        "in": {"lr": 1, "list": ["a ***"]},
+    }
+    assert record.seed == 3
+
+
+@pytest.mark.parametrize(
+    ("leave", "reason"),
+    [(lambda: sys.exit(0), None), (sys.exit, None), (lambda: sys.exit(2), "SystemExit: 2")],
+)
+def test_a_program_that_exits_within_the_block_fails_by_its_status(recording, leave, reason):
+    with pytest.raises(SystemExit), recording.open():
+        leave()
+
+    assert recording.last().reason == reason
+
+
+def test_a_child_of_a_fork_that_leaves_the_block_ends_no_run(recording):
+    with recording.open() as opened:
+        pid = os.fork()
+        if not pid:
+            opened.close(SystemExit(1))
+            os._exit(0)
+
+        os.waitpid(pid, 0)
+        assert recording.last().finished is None
+        opened.log(0, {"loss": 1.0})
+
+    assert recording.last().metrics == {"loss": 1.0}
+
+
+def test_a_process_that_outlives_its_run_records_one_of_its_own(
+    configuration, recording, monkeypatch
+):
+    ended = run(configuration, "pass")
+    monkeypatch.setenv("ARCHIVE_RUN", str(ended.folder.path))
+    with recording.open() as opened:
+        opened.log(0, {"loss": 1.0})
+
+    assert opened.id != ended.record.id
+    assert recording.last().metrics == {"loss": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seed": "x"}, "a seed must be a whole number"),
+        ({"parent": "bset"}, "the parent of a run is best, last"),
+        ({"parent": "../runs"}, "the parent of a run is best, last"),
+        ({"parent": "x#y"}, "a proposal is named STUDY#NUMBER"),
+        ({"task": ""}, "the name of the task is empty"),
+        ({"minimise": "x" * 1000}, "the name of the metric must be at most"),
+    ],
+)
+def test_what_cannot_be_delivered_is_refused_before_the_start(recording, options, message):
+    with pytest.raises(UsageError, match=message), recording.open(**options):
+        pytest.fail("the block begins")
+
+
+def test_a_metric_that_is_no_number_is_refused(recording):
+    with recording.open() as opened:
+        for value in (10**400, np.ones(2), "x", None):
+            with pytest.raises(UsageError, match="must be a number"):
+                opened.log(0, {"loss": value})
 
 
 def test_the_network_is_named_before_it_trains(configuration, capfd):

@@ -56,3 +56,9 @@ def test_passwords_of_netrc(tmp_path, monkeypatch):
     (tmp_path / ".netrc").write_text("machine api.wandb.ai login user password abcdef012345\n")
     (tmp_path / ".netrc").chmod(0o600)
     assert Secrets.find({}).mask("key=abcdef012345") == f"key={MASK}"
+
+
+def test_the_lines_of_a_secret_are_masked_and_the_folder_of_the_shell_is_none():
+    secrets = Secrets.find({"SSH_KEY": "first-line\nsecond-line\n", "PWD": "/home/me/work"})
+    assert secrets.mask("a second-line b") == f"a {MASK} b"
+    assert secrets.mask("/home/me/work/train.py") == "/home/me/work/train.py"
