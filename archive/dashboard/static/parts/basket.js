@@ -156,6 +156,8 @@ export function showBasket() {
   });
   // Another tab has changed it.
   addEventListener("storage", (event) => { if (event.key === place()) document.dispatchEvent(new Event("basket")); });
+  // The way back may lead to a page as it was left.
+  addEventListener("pageshow", (event) => { if (event.persisted) document.dispatchEvent(new Event("basket")); });
   onTheme(() => bar.show());
   bar.show();
 }

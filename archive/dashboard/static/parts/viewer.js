@@ -32,6 +32,8 @@ export class NetworkViewer {
     this.fitted = false;
     /** Whether a picture is asked for once its place has a size. */
     this.waits = false;
+    /** Number of the last request for a picture: an earlier one may be answered later. */
+    this.asked = 0;
     /** @type {Map<Element, string[]>} */
     this.texts = new Map();
     /** @type {{ shape: number[], params: number }[]} */
@@ -70,6 +72,7 @@ export class NetworkViewer {
   /** Draw the picture. @param {string} [part] the repeat that was opened or folded, which keeps its place */
   async #load(part) {
     const key = this.key;
+    const mine = ++this.asked;
     const drawn = key.startsWith("/");
     const { clientWidth: width, clientHeight: height } = this.place;
     this.waits = !width || !height;
@@ -80,10 +83,10 @@ export class NetworkViewer {
     const path = drawn ? `${key}&${space}` : `/networks/${encodeURIComponent(key)}.svg?theme=page&fold=${this.folded ? "yes" : "no"}&${space}`;
     try {
       const text = await (await request(path)).text();
-      if (key !== this.key) return;
+      if (mine !== this.asked) return;
       this.#take(text, part);
     } catch (error) {
-      if (key === this.key) failed(this.place, error);
+      if (mine === this.asked) failed(this.place, error);
       return;
     }
     if (drawn || part !== undefined) return;
