@@ -19,7 +19,7 @@ export const nameOf = (network) => network.model ?? network.key.slice(0, 10);
 export const isSpeed = (measure) => Boolean(measure.device);
 
 /** What names a measure in the address. @param {Measure} measure */
-export const idOf = (measure) => [measure.task, measure.metric, measure.device && (measure.protocol || measure.device)].filter(Boolean).join(" ");
+export const idOf = (measure) => [measure.task, measure.metric, measure.device && measure.protocol, measure.device].filter(Boolean).join(" ");
 
 /** The size of the inputs that a protocol of a speed names. @param {Measure} measure */
 function sizeOf(measure) {
