@@ -16,13 +16,14 @@ are repeats.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
-from archive.values import is_number, whole_number
+from archive.values import whole_number
 
 SEEDS = ("seed", "random_seed", "manual_seed")
 """Names of options that hold the seed."""
@@ -104,7 +105,7 @@ def read_value(text: str) -> Any:
 
     if _NUMBER.fullmatch(text):
         number = float(text)
-        return number if is_number(number) else text
+        return number if math.isfinite(number) else text
 
     if text in ("True", "False", "true", "false"):
         return text in ("True", "true")

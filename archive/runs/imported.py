@@ -19,11 +19,14 @@ from archive.architecture.graph import Architecture
 from archive.architecture.parameter_operations import graph_of_values
 from archive.errors import UsageError
 from archive.exchange.importers.additions import Addition, add_missing
+from archive.runs.life_cycle import plain_value
+from archive.runs.secrets import Secrets
 from archive.runs.table_columns import (
     RunMapping,
     check_columns,
     curve_columns,
     curve_points,
+    identity_of,
     list_columns,
     start_of,
     text_of,
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from archive.api import Archive
 
 KIND = "import"
+_NO_SECRETS = Secrets(())
 MOST_TEXT = 200
 """Longest text that is a value of a run; a longer one is left out, unless it is the reason."""
 
@@ -147,6 +151,7 @@ class _Table:
         self._steps = curve_columns(mapping, columns)
         self._values = self._value_columns(columns)
         self._positions = self._read_identities()
+        self._identities = list(self._positions)
         self._graphs = [self._graph(row, identity) for identity, row in self._identified()]
         self.without_value = 0
         self.without_parent = 0
@@ -193,7 +198,7 @@ class _Table:
         for position, row in enumerate(self._rows):
             identity = str(position)
             if self._mapping.identity is not None:
-                identity = str(row.get(self._mapping.identity, ""))
+                identity = identity_of(row.get(self._mapping.identity, ""))
 
             if not identity:
                 raise UsageError(
@@ -261,8 +266,11 @@ class _Table:
     def _row_values(self, row: TableRow) -> dict[str, Any]:
         values = {}
         for column in self._values:
-            if row.get(column) is not None:
-                values[re.sub(r"[^A-Za-z0-9_]", "_", column)] = row[column]
+            value = row.get(column)
+            # JSON writes what is missing as null or NaN.
+            is_missing = value is None or (isinstance(value, float) and math.isnan(value))
+            if not is_missing:
+                values[re.sub(r"[^A-Za-z0-9_]", "_", column)] = plain_value(value, _NO_SECRETS)
 
         return values
 
@@ -272,7 +280,11 @@ class _Table:
         if column is None or row.get(column) in (None, ""):
             return None
 
-        position = self._positions.get(str(row[column]))
+        identity = identity_of(row[column])
+        position = self._positions.get(identity)
+        if position is None:
+            position = self._positions.get(identity.removesuffix(".0"))
+
         self.without_parent += position is None
         return position
 
@@ -342,7 +354,7 @@ class _Table:
     ) -> dict[str, Any]:
         properties: dict[str, Any] = {"program": self._study}
         if parent is not None:
-            identity = list(self._positions)[parent]
+            identity = self._identities[parent]
             properties["derived_from"] = proposal_id(self._study, numbers[identity])
 
         if isinstance(outcome, str):

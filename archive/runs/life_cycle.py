@@ -92,10 +92,16 @@ def check_request(request: RunRequest, runs: Path) -> None:
         runs: Folder of the runs, which may be the parent.
 
     Raises:
-        UsageError: The study cannot have this name, or the parent can be none.
+        UsageError: The study cannot have this name, the parent can be none, or the current folder
+            is gone.
     """
     from archive.store.properties import whole_id
     from archive.store.studies.creation import check_new_name
+
+    try:
+        os.getcwd()
+    except OSError as error:
+        raise UsageError(f"the current folder cannot be read: {error.strerror}") from error
 
     named = {"study": request.study, "task": request.task, "metric": request.objective}
     for what, name in named.items():
@@ -231,7 +237,7 @@ def masked(values: Mapping[str, Any], secrets: Secrets) -> dict[str, Any]:
     """Return values by name as JSON that a server holds, with secrets masked."""
     kept: dict[str, Any] = {}
     for name, value in values.items():
-        plain = _plain(value, secrets)
+        plain = plain_value(value, secrets)
         # A secret is no part of a configuration.
         is_secret = is_secret_name(str(name)) and len(str(value)) >= LEAST_LETTERS
         if plain != MASK and not is_secret:
@@ -240,8 +246,8 @@ def masked(values: Mapping[str, Any], secrets: Secrets) -> dict[str, Any]:
     return kept
 
 
-def _plain(value: Any, secrets: Secrets) -> Any:
-    """Return a value as JSON, with secrets masked in its texts."""
+def plain_value(value: Any, secrets: Secrets) -> Any:
+    """Return a value as JSON that a server holds, with secrets masked in its texts."""
     if isinstance(value, bool) or value is None:
         return value
 
@@ -252,7 +258,7 @@ def _plain(value: Any, secrets: Secrets) -> Any:
         return masked(value, secrets)
 
     if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(item, secrets) for item in value]
+        return [plain_value(item, secrets) for item in value]
 
     text = secrets.mask(str(value)).encode(errors="replace").decode()
     if len(text) > MOST_TEXT:

@@ -16,6 +16,9 @@ from archive.values import is_number
 if TYPE_CHECKING:
     from archive.store.records import Direction
 
+LAST_SECOND = 253_402_300_800
+"""First second after the year 9999, since 1970; milliseconds in place of seconds are beyond it."""
+
 
 @dataclass(frozen=True)
 class RunMapping:
@@ -136,7 +139,18 @@ def _number(value: Any) -> float | None:
 def text_of(row: TableRow, column: str | None) -> str | None:
     """Return a cell as text; None where it is empty, or no column is named."""
     value = None if column is None else row.get(column)
-    return None if value in (None, "") else str(value)
+    return None if value in (None, "") else str(value).encode(errors="replace").decode()
+
+
+def identity_of(value: Any) -> str:
+    """Return the id of a run in a cell as text.
+
+    A column of whole numbers where one is missing is often written as `3.0`.
+    """
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+
+    return str(value)
 
 
 def start_of(row: TableRow, column: str | None) -> int:
@@ -149,8 +163,8 @@ def start_of(row: TableRow, column: str | None) -> int:
     if value in (None, ""):
         return now()
 
-    if is_number(value):
-        return int(float(str(value)) * 1000)
+    if is_number(value) and 0 <= value < LAST_SECOND:
+        return int(value * 1000)
 
     try:
         moment = datetime.fromisoformat(str(value))

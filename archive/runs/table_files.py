@@ -10,6 +10,8 @@ import csv
 import gzip
 import io
 import json
+import zlib
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +24,15 @@ MOST_BYTES = 1 << 30
 FORMATS = (".csv", ".tsv", ".jsonl", ".json")
 
 
-def read_rows(path: Path, items: str | None = None) -> list[TableRow]:
+def read_rows(
+    path: Path, items: str | None = None, texts: Collection[str | None] = ()
+) -> list[TableRow]:
     """Return the rows of a table.
 
     Args:
         path: The file; its name says the format, before `.gz`.
         items: Key of the list in a JSON object; None takes the object's only list.
+        texts: Columns whose cells are texts, whatever they look like: the commit `12e4567`.
 
     Raises:
         UsageError: It cannot be read, or is no table.
@@ -42,7 +47,7 @@ def read_rows(path: Path, items: str | None = None) -> list[TableRow]:
 
     text = _read_text(path)
     if form in (".csv", ".tsv"):
-        return _separated_rows(path, text, "\t" if form == ".tsv" else ",")
+        return _separated_rows(path, text, "\t" if form == ".tsv" else ",", texts)
 
     if form == ".jsonl":
         return _json_lines(path, text)
@@ -60,14 +65,16 @@ def _read_text(path: Path) -> str:
             raise UsageError(f"{path} has more than 1 GiB: split it")
 
         return content.decode("utf-8-sig")
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise UsageError(f"{path} cannot be read: {reason}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is no text in UTF-8: byte {error.start}") from error
 
 
-def _separated_rows(path: Path, text: str, separator: str) -> list[TableRow]:
+def _separated_rows(
+    path: Path, text: str, separator: str, texts: Collection[str | None]
+) -> list[TableRow]:
     rows = []
     try:
         reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
@@ -77,8 +84,11 @@ def _separated_rows(path: Path, text: str, separator: str) -> list[TableRow]:
 
             cells = {}
             for name, cell in row.items():
-                if cell:
-                    cells[name.strip()] = read_value(cell.strip())
+                # A column without a name has the numbers of the rows.
+                column = name.strip()
+                if cell and column:
+                    value = cell.strip()
+                    cells[column] = value if column in texts else read_value(value)
 
             rows.append(cells)
     except csv.Error as error:

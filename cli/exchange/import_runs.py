@@ -70,7 +70,7 @@ def import_runs(ctx: click.Context, /, file: Path, as_json: bool, **options: Any
         values=listed("--values", "column", options["values"]),
         curves=options["curves"],
     )
-    rows = read_rows(file, options["items"])
+    rows = read_rows(file, options["items"], (mapping.identity, mapping.parent, mapping.motivation))
     with open_archive(ctx) as archive:
         imported = add_runs(
             archive,

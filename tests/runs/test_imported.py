@@ -65,6 +65,30 @@ def test_curves_are_lists_or_columns_with_steps(archive):
     assert second.curve["by_epoch"] == [3.0, 2.0]
 
 
+def test_values_that_no_server_holds(archive):
+    rows = [
+        {"loss": 1.0, "lr": math.nan, "large": 2**70, "text": "\udcff", "why": "\udcff"},
+        {"loss": 2.0, "in": {"a": [math.inf]}},
+    ]
+    mapping = RunMapping("loss", "minimise", motivation="why")
+    assert import_runs(archive, "s", rows, mapping).added == 2
+    ((second, first), _) = find_runs(archive.connection, [])
+    assert {**first.values, **second.values} == {
+        "large": str(2**70),
+        "text": "?",
+        "in": {"a": ["inf"]},
+    }
+
+
+def test_ids_are_texts_and_parents_may_be_written_as_decimals(archive, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(",commit,up,loss\n0,12e4567,,1\n1,34e9999,12e4567,2\n2,7,,1\n3,8,7.0,1\n")
+    rows = read_rows(path, None, ("commit", "up"))
+    assert rows[0] == {"commit": "12e4567", "loss": 1}
+    mapping = RunMapping("loss", "minimise", identity="commit", parent="up")
+    assert import_runs(archive, "s", rows, mapping).without_parent == 0
+
+
 def test_rows_without_values_are_different_runs(archive):
     import_runs(archive, "s", [{"loss": 1.0}, {"loss": 2.0}], RunMapping("loss", "minimise"))
     assert len({each.architecture.key for each in archive.studies.evaluations("s")}) == 2
@@ -79,12 +103,14 @@ def test_rows_without_values_are_different_runs(archive):
         ({"identity": "width"}, "rows 1 and 4 have one id, '8'"),
         ({"identity": "up"}, "row 2 has no id in the column 'up'"),
         ({"started": "why"}, "no time: 'wider'; times are as 2026-08-31"),
+        ({"started": "odd"}, "no time: nan"),
     ],
 )
 def test_a_wrong_mapping_is_one_line_and_stores_nothing(archive, changes, message):
     mapping = RunMapping(**{**vars(MAPPING), **changes})
+    rows = [{**row, "up": row["up"] or "", "odd": math.nan} for row in ROWS]
     with pytest.raises(UsageError, match=message.replace("(", r"\(")):
-        import_runs(archive, "s", [{**row, "up": row["up"] or ""} for row in ROWS], mapping)
+        import_runs(archive, "s", rows, mapping)
 
     assert archive.query("MATCH (p:Proposal) RETURN count(p)").rows[0][0] == 0
 
@@ -118,6 +144,7 @@ def test_a_table_of_any_form(tmp_path, name, content, compress):
         ("t.json", b'{"a": [], "b": []}', "--items names its list of runs, of a, b"),
         ("t.json", b"3", "is no list of runs"),
         ("t.json.gz", b"no gzip", "cannot be read"),
+        ("t.json.gz", gzip.compress(b"x" * 99)[:11] + b"\xff" * 20, "cannot be read"),
     ],
 )
 def test_a_broken_table_is_one_line(tmp_path, name, content, message):

@@ -359,6 +359,15 @@ def test_what_cannot_be_delivered_is_refused_before_the_start(recording, options
         pytest.fail("the block begins")
 
 
+def test_a_current_folder_that_is_gone_is_one_line(recording, tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(UsageError, match="current folder cannot be read"), recording.open():
+        pytest.fail("the block begins")
+
+
 def test_a_metric_that_is_no_number_is_refused(recording):
     with recording.open() as opened:
         for value in (10**400, np.ones(2), "x", None):
