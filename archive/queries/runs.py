@@ -69,6 +69,13 @@ MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
 RETURN e.value AS value ORDER BY p.number
 """
 
+ENDED_BEFORE = """
+MATCH (p:Proposal)
+WHERE p.study = $study AND p.finished <= $moment
+MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
+RETURN p.id AS id, p.finished AS finished, e.value AS value
+"""
+
 DIRECTIONS = """
 UNWIND $studies AS name
 MATCH (s:Study {name: name})
@@ -162,6 +169,30 @@ def repeats_of(connection: Connection, study: str, architecture: str) -> list[fl
     """
     rows = connection.read(lambda tx: tx.run(REPEATS, study=study, key=architecture).data())
     return [row["value"] for row in rows]
+
+
+def best_and_last(
+    connection: Connection, study: str, direction: Direction, moment: int
+) -> tuple[str, str] | None:
+    """Return the ids of the best run and of the last one that had a result at a moment.
+
+    Args:
+        connection: Connection to the archive.
+        study: Name of the study.
+        direction: Whether larger or smaller values are better.
+        moment: Milliseconds since 1970.
+
+    Returns:
+        The two ids; None if no run had a result.
+    """
+    asked = {"study": study, "moment": moment}
+    rows = connection.read(lambda tx: tx.run(ENDED_BEFORE, asked).data())
+    if not rows:
+        return None
+
+    rows.sort(key=lambda row: (row["finished"], row["id"]))
+    best = max(rows, key=lambda row: sign(direction) * row["value"])
+    return best["id"], rows[-1]["id"]
 
 
 def runs_of_network(connection: Connection, functional_key: str) -> list[TriedRun]:

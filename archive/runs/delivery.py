@@ -24,6 +24,7 @@ from archive.architecture.graph import Architecture
 from archive.architecture.parameter_operations import configuration_of, graph_of_values
 from archive.errors import ArchiveError, QueryError, StoreError, UsageError, first_line
 from archive.files import closing, try_lock
+from archive.queries.runs import best_and_last
 from archive.queue.admission import known
 from archive.queue.causes import Cause
 from archive.runs.code_state import (
@@ -52,7 +53,7 @@ from archive.runs.run_log import log_files, read_end
 from archive.runs.secrets import Secrets
 from archive.spaces.program import NAME as PROGRAM
 from archive.store.properties import curve_properties, proposal_id, whole_id
-from archive.store.records import Proposal, Result, State, Study
+from archive.store.records import Proposal, Result, Study
 from archive.store.studies.builds import Build
 from archive.store.studies.creation import check_new_name
 from archive.store.studies.studies import UNBOUNDED
@@ -280,7 +281,7 @@ def _parent_of(
         return None
 
     try:
-        identifier = _parent_id(archive, folder, record.study, record.parent)
+        identifier = _parent_id(archive, folder, record)
         proposal = None if identifier is None else archive.proposals.get(identifier)
     except UsageError:
         return None
@@ -291,19 +292,18 @@ def _parent_of(
     return proposal, archive.architectures.get(proposal.architecture_key)
 
 
-def _parent_id(archive: Archive, folder: RunFolder, study: str, parent: str) -> str | None:
-    """Return the id of the proposal that a user names; None where there is none."""
-    if parent == "best":
-        incumbent = archive.studies.snapshot(study).incumbent
-        return None if incumbent is None else incumbent.id
-
-    if parent == "last":
-        evaluated = archive.proposals.list(study, [State.COMPLETE])
-        return evaluated[-1].id if evaluated else None
+def _parent_id(archive: Archive, folder: RunFolder, record: RunRecord) -> str | None:
+    """Return the id of the proposal that a user names as parent; None where there is none."""
+    parent = record.parent or ""
+    if parent in ("best", "last"):
+        # As it was when the run began: others may have ended before this one is delivered.
+        direction = archive.studies.get(record.study).direction
+        found = best_and_last(archive.connection, record.study, direction, record.started)
+        return None if found is None else found[parent == "last"]
 
     number = whole_number(parent.lstrip("#"))
     if number is not None:
-        return proposal_id(study, number)
+        return proposal_id(record.study, number)
 
     # The id of a run, as it is before its delivery.
     if "#" not in parent:

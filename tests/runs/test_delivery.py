@@ -178,10 +178,22 @@ def test_a_parent_is_named_in_any_form(archive, runs, parent, number):
         runs.write(metrics={"loss": value}, values={"lr": value})
 
     runs.deliver()
-    runs.write(parent=parent, values={"lr": 9.0})
+    runs.write(parent=parent, values={"lr": 9.0}, started=now())
     runs.deliver()
     ((derived,),) = archive.query("MATCH (p:Proposal {number: 3}) RETURN p.derived_from").rows
     assert derived == (None if number is None else f"s#{number:05d}")
+
+
+@pytest.mark.parametrize(("parent", "number"), [("best", 0), ("last", 1)])
+def test_best_and_last_are_those_at_the_start_of_a_run(archive, runs, parent, number):
+    begin = now()
+    for value, finished in ((1.0, begin - 20), (2.0, begin - 10), (0.5, begin + 10)):
+        runs.write(metrics={"loss": value}, values={"lr": value}, finished=finished)
+
+    runs.write(parent=parent, values={"lr": 9.0}, started=begin, finished=begin + 20)
+    runs.deliver()
+    ((derived,),) = archive.query("MATCH (p:Proposal {number: 3}) RETURN p.derived_from").rows
+    assert derived == f"s#{number:05d}"
 
 
 def test_the_network_of_a_run_is_what_its_configuration_builds(archive, runs):
