@@ -72,6 +72,7 @@ class Recording:
         self._logged = (folder.path / LOGGED).open("a", encoding="utf-8", buffering=1 << 14)
         self._lock = threading.Lock()
         self._unwritten = 0
+        self._error: OSError | None = None
 
     @property
     def id(self) -> str:
@@ -100,11 +101,24 @@ class Recording:
 
         text = json.dumps(line) + "\n"
         with self._lock:
-            self._logged.write(text)
-            self._unwritten += 1
-            if self._unwritten >= 100:
-                self._logged.flush()
-                self._unwritten = 0
+            if self._error is not None:
+                return
+
+            try:
+                self._logged.write(text)
+                self._unwritten += 1
+                if self._unwritten >= 100:
+                    self._logged.flush()
+                    self._unwritten = 0
+            except OSError as error:
+                self._stop(error)
+
+    def _stop(self, error: OSError) -> None:
+        """Keep no more metrics: a full disk ends no training."""
+        if self._error is None:
+            say(f"the metrics of the run have an end: {error.strerror}")
+
+        self._error = error
 
     def set(self, **values: Any) -> None:
         """Keep values that the run is given: `run.set(lr=3e-4, depth=4)`."""
@@ -160,7 +174,10 @@ class Recording:
             return
 
         with self._lock:
-            self._logged.close()
+            try:
+                self._logged.close()
+            except OSError as failure:
+                self._stop(failure)
 
         record = self._record
         if record is None:

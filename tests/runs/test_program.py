@@ -317,6 +317,17 @@ def test_a_program_that_exits_within_the_block_fails_by_its_status(recording, le
     assert recording.last().reason == reason
 
 
+def test_a_full_disk_ends_the_metrics_and_not_the_training(recording, capfd):
+    with recording.open() as opened:
+        opened._logged.close()
+        opened._logged = open("/dev/full", "w")
+        for step in range(250):
+            opened.log(step, {"loss": 1.0})
+
+    assert recording.last().reason is None
+    assert capfd.readouterr().err.count("the metrics of the run have an end: No space") == 1
+
+
 def test_a_child_of_a_fork_that_leaves_the_block_ends_no_run(recording):
     with recording.open() as opened:
         pid = os.fork()
