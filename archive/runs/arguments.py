@@ -7,6 +7,7 @@
 | `--fast`              | `fast`: true, if no value follows           |
 | `model.depth=4`       | `model_depth`: 4                            |
 | `train.py`, `-m pkg`  | the program, after an interpreter           |
+| `-c CODE`             | the program, by a digest of the code        |
 | any other             | `arguments`: the list of all of them        |
 
 A seed (`--seed`, `--random-seed`) is no part of the configuration: runs that differ in their seeds
@@ -15,8 +16,10 @@ are repeats.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -125,15 +128,24 @@ def _split_program(command: Sequence[str]) -> tuple[str, Sequence[str]]:
     if not _INTERPRETER.fullmatch(first):
         return first, command[1:]
 
+    python = first.startswith(("python", "pypy"))
     for position, word in enumerate(command[1:], 1):
         if word in ("-m", "-c") and position + 1 < len(command):
-            name = command[position + 1] if word == "-m" else "-c"
+            following = command[position + 1]
+            name = following if word == "-m" else f"-c {_digest(following)}"
             return name, command[position + 2 :]
 
-        if not word.startswith("-"):
+        # `python -W ignore train.py`
+        is_value = python and command[position - 1] in ("-W", "-X")
+        if not word.startswith("-") and not is_value:
             return PurePath(word).name, command[position + 1 :]
 
     return first, command[1:]
+
+
+def _digest(code: str) -> str:
+    """Return a short digest of a program that is written in the command."""
+    return hashlib.sha1(os.fsencode(code), usedforsecurity=False).hexdigest()[:8]
 
 
 def _option_name(word: str) -> str | None:

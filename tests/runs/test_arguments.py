@@ -29,11 +29,18 @@ from archive.runs.arguments import read_command
             None,
         ),
         ("python", "python", {}, None),
+        ("python -W ignore -X dev t.py", "t.py", {}, None),
+        ("bash -c ls --lr 1", "-c ebfdec64", {"lr": 1}, None),
     ],
 )
 def test_a_command_has_a_program_values_and_a_seed(command, program, values, seed):
     invocation = read_command(command.split())
     assert (invocation.program, invocation.values, invocation.seed) == (program, values, seed)
+
+
+def test_programs_that_are_written_in_the_command_are_told_apart():
+    first = read_command(["python", "-c", "print(1)"])
+    assert first.program != read_command(["python", "-c", "print(2)"]).program
 
 
 def test_runs_that_differ_in_their_seeds_have_the_same_values():
