@@ -86,6 +86,9 @@ class Measurements:
     def _read_text(self, text: str) -> None:
         if self.pattern is not None:
             self._read_pattern(text)
+        elif text.startswith("{'"):
+            # A dictionary as Python prints it.
+            self._read_object(text.replace("'", '"'))
         elif text.startswith("{"):
             self._read_object(text)
         elif ":" in text or "=" in text:

@@ -33,6 +33,7 @@ from archive.runs.measurements import (
         ("\x1b[1mepoch 2\x1b[0m loss: 0.5", 2, {"loss": 0.5}),
         ("step 1 loss=3\rstep 1 loss=2", 1, {"loss": 2.0}),
         ("\0x: 5", None, {}),
+        ("{'loss': 2.5, 'epoch': 3, 'name': 'x'}", 3, {"loss": 2.5}),
         ('{"flag": true}', None, {}),
         ('{"step": 7, "epoch": 1, "loss": 2}', 7, {"loss": 2.0}),
         ('{"step": 7, "epoch": 0.5, "loss": 2}', 7, {"loss": 2.0}),
