@@ -1,5 +1,6 @@
 """`archive record` and `archive tried`, typed as a user does."""
 
+import shutil
 import sys
 import time
 
@@ -26,6 +27,8 @@ def user(archive, store_settings, tmp_path, monkeypatch):
 
     started = []
     monkeypatch.setattr(life_cycle, "start_delivery", started.append)
+    # Runs that an earlier test has left to a delivery.
+    shutil.rmtree(store_settings.home / "runs", ignore_errors=True)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text(TRAIN)
     shell = Shell(store_settings, tmp_path)
