@@ -38,7 +38,7 @@ OPERATION = "parameter"
 
 PARAMETERS = define(NAME, [Operation(OPERATION, "cell")], attributes=True)
 PROGRAM = define("program", [Operation(OPERATION, "cell")], attributes=True)
-"""Words of recorded runs, whose graphs are those of configurations."""
+"""Words of recorded runs: their graphs are configurations, too."""
 
 
 def network_of(space: ParameterSpace, configuration: Mapping[str, Any]) -> Architecture:
@@ -60,7 +60,7 @@ def graph_of_values(
     paths: Mapping[str, Sequence[str | int]] = MappingProxyType({}),
     repeated: Sequence[str] = (),
 ) -> Architecture:
-    """Return the graph of values by name, which need not be those of a space.
+    """Return the graph of values by name, with or without a space of these names.
 
     Args:
         values: JSON values by flat name, at least one.

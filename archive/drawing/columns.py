@@ -1,6 +1,6 @@
 """Columns of a tall layout: where it is folded, so that it fills a sheet and stays legible.
 
-The ranks of a column follow those of the column on its left. Lines that lead from one to the next
+The ranks of a column follow the ranks of the column on its left. Lines that lead from one to the next
 run below the column, up the gutter beside it, and down from above the next one, each in a lane.
 
 A fold is good where few lines pass, and where it splits no frame: at the end of a stage.

@@ -306,19 +306,17 @@ class _Layers:
 
             drawn.update(pairwise(vertices))
             stations: list[Station] = []
-            for place, vertex in enumerate(vertices[first:], first):
+            for row, vertex in enumerate(vertices[first:], first):
                 top, bottom = self.bands[self.graph.rank[vertex]]
                 if vertex == links[index].tail:
                     top = boxes[vertex].bottom
                 elif vertex == links[index].head:
                     bottom = boxes[vertex].top
-                elif place == first:
+                elif row == first:
                     top = bottom
 
-                if place > first and self._column_of(vertex) != self._column_of(
-                    vertices[place - 1]
-                ):
-                    stations.append(self._gutter_station(vertices[place - 1], right))
+                if row > first and self._column_of(vertex) != self._column_of(vertices[row - 1]):
+                    stations.append(self._gutter_station(vertices[row - 1], right))
 
                 stations.append((self.x[vertex], top, bottom))
 

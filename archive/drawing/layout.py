@@ -84,14 +84,14 @@ def _flow_route(flow: Flow, diagram: Diagram, whole: Placed) -> FlowRoute:
     """Return the way of a flow, past the boxes of both panels."""
     ends = []
     for u in (flow.tail, flow.head):
-        for panel, place in whole.panels:
+        for panel, box in whole.panels:
             if u in panel.nodes:
                 boxes = [whole.boxes[v] for v in panel.nodes]
-                ends.append((place, whole.boxes[u], boxes))
+                ends.append((box, whole.boxes[u], boxes))
 
     ends.sort(key=lambda end: end[0].left)
-    (place, tail, tails), (other_place, head, heads) = ends
-    left = _way_out(tail, tails, place.right, rightwards=True)
+    (box, tail, tails), (other_place, head, heads) = ends
+    left = _way_out(tail, tails, box.right, rightwards=True)
     right = _way_out(head, heads, other_place.left, rightwards=False)
     return FlowRoute(flow, left, right[::-1])
 

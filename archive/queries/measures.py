@@ -97,7 +97,7 @@ class NetworkMeasures:
 
     Attributes:
         models: Name of each network at its source; None where it has none.
-        measures: Values on tasks, then speeds on devices, then costs; those of most networks first.
+        measures: Values on tasks, then speeds on devices, then costs; measures of most networks first.
     """
 
     models: tuple[str | None, ...]
@@ -210,7 +210,7 @@ def _trainings(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 def _measured(row: Mapping[str, Any]) -> list[tuple[_Group, Direction, float]]:
     """Return what one evaluation measured."""
     metrics = {name: value for name, value in row["metrics"] or () if _is_finite(value)}
-    found: list[tuple[_Group, Direction, float]] = []
+    groups_found: list[tuple[_Group, Direction, float]] = []
     if _is_finite(row["value"]):
         metric = row["objective"] or _name_of(row["value"], metrics)
         device = ""
@@ -220,18 +220,18 @@ def _measured(row: Mapping[str, Any]) -> list[tuple[_Group, Direction, float]]:
             device = row["hardware"] or ""
 
         group = (row["task"], row["protocol"], metric, device)
-        found.append((group, row["direction"] or "maximise", row["value"]))
+        groups_found.append((group, row["direction"] or "maximise", row["value"]))
 
     # The time of a training's network; published speeds and objectives are values of their own.
     timed = row["hardware"] and LATENCY in metrics and SPEED not in metrics
     if timed and row["objective"] != LATENCY:
-        found.append((("", "", LATENCY, row["hardware"]), "minimise", metrics[LATENCY]))
+        groups_found.append((("", "", LATENCY, row["hardware"]), "minimise", metrics[LATENCY]))
 
     for name in COSTS:
         if name in metrics and name != row["objective"]:
-            found.append((("", "", name, ""), "minimise", metrics[name]))
+            groups_found.append((("", "", name, ""), "minimise", metrics[name]))
 
-    return found
+    return groups_found
 
 
 def _is_finite(value: Any) -> bool:
@@ -266,21 +266,21 @@ def _measure(
     task, _, metric, device = name
     present = set().union(*(values[group] for group in groups))
     shared = [group for group in groups if set(values[group]) == present]
-    chosen = shared[-1:] or groups
+    used = shared[-1:] or groups
     of_keys: list[MeasuredValue | None] = []
     for key in keys:
         candidates = []
-        for group in chosen:
+        for group in used:
             if key in values[group]:
                 candidates.append(_summary(values[group][key], group[1]))
 
         ordered = sorted(candidates, key=lambda value: sign(direction) * value.mean)
         of_keys.append(ordered[-1] if ordered else None)
 
-    protocol = chosen[0][1] if len(chosen) == 1 else ""
+    protocol = used[0][1] if len(used) == 1 else ""
     best = _best(of_keys, direction)
     return ComparedMeasure(
-        task, protocol, metric, device, direction, len(chosen) > 1, tuple(of_keys), best
+        task, protocol, metric, device, direction, len(used) > 1, tuple(of_keys), best
     )
 
 
@@ -321,5 +321,5 @@ def _rank(measure: ComparedMeasure) -> int:
 
 
 def _order(measure: ComparedMeasure) -> tuple[int, str, str, str, str]:
-    place = COSTS.index(measure.metric) if measure.metric in COSTS else 0
-    return place, measure.task, measure.device, measure.protocol, measure.metric
+    rank = COSTS.index(measure.metric) if measure.metric in COSTS else 0
+    return rank, measure.task, measure.device, measure.protocol, measure.metric

@@ -148,10 +148,10 @@ def find_runs(
     """
     asked = {"words": [word.lower() for word in words], "since": since, "study": study}
     rows = connection.read(lambda tx: tx.run(FOUND, asked).data())
-    found = [(row["created"], row["id"]) for row in rows]
-    found.sort(reverse=True)
-    ids = [id_ for _, id_ in found[:most]]
-    return runs_by_id(connection, ids), len(found)
+    matches = [(row["created"], row["id"]) for row in rows]
+    matches.sort(reverse=True)
+    ids = [id_ for _, id_ in matches[:most]]
+    return runs_by_id(connection, ids), len(matches)
 
 
 def runs_by_id(connection: Connection, ids: Sequence[str]) -> list[TriedRun]:

@@ -89,8 +89,8 @@ def read_command(command: Sequence[str]) -> Invocation:
     seed = None
     for name in SEEDS:
         if name in values:
-            given = values.pop(name)
-            seed = given if isinstance(given, int) and not isinstance(given, bool) else seed
+            number = values.pop(name)
+            seed = number if isinstance(number, int) and not isinstance(number, bool) else seed
 
     if positional:
         values[POSITIONAL] = positional

@@ -2,7 +2,7 @@
 
 A state is the digest of each source file below a folder. In a git repository these are the tracked
 files and those that git does not ignore; elsewhere the files below the folder of the program.
-Digests are those of git's blobs, so that a file without changes is not even read.
+A digest is the name of git's blob, so that a file without changes is not even read.
 
     commit       the commit that is checked out, its branch, and whether files differ from it
     files        path -> digest, of source files alone: a changed picture or log is no other program

@@ -1,8 +1,8 @@
 """Two runs side by side: what differs in what they were given, and whether their values differ.
 
 Runs that differ in their seeds alone are repeats of one configuration. The difference of two
-configurations is that of the means over their repeats, with the interval of Welch's t: it does not
-assume that both are equally noisy. Welch, "The generalization of 'Student's' problem when several
+configurations is the difference of the means over their repeats, with the interval of Welch's t, which
+does not assume that both are equally noisy. Welch, "The generalization of 'Student's' problem when several
 different population variances are involved", Biometrika 34 (1947).
 """
 
@@ -96,32 +96,32 @@ def compare_runs(archive: Archive, first: str, second: str) -> RunComparison:
         raise UsageError(f"a comparison needs two runs, got {first} twice")
 
     runs = {run.run: run for run in runs_by_id(archive.connection, [first, second])}
-    one = runs[first]
+    first_run = runs[first]
     other = runs[second]
-    if one.study != other.study:
+    if first_run.study != other.study:
         raise UsageError(
             f"{first} and {second} are of different studies: their values are not comparable"
         )
 
-    first_values = repeats_of(archive.connection, one.study, keys[0])
-    second_values = repeats_of(archive.connection, one.study, keys[1])
+    first_values = repeats_of(archive.connection, first_run.study, keys[0])
+    second_values = repeats_of(archive.connection, first_run.study, keys[1])
     builds = archive.builds.of(keys)
     networks = [builds[key].network if key in builds else None for key in keys]
-    gain, low, high = _difference(first_values, second_values, sign(one.direction))
+    gain, low, high = _difference(first_values, second_values, sign(first_run.direction))
     same = keys[0] == keys[1]
     return RunComparison(
-        first=one,
+        first=first_run,
         second=other,
         first_values=first_values,
         second_values=second_values,
         first_network=networks[0],
         second_network=networks[1],
-        changes=_changes(one.values, other.values),
-        changed=_changed(one, other),
+        changes=_changes(first_run.values, other.values),
+        changed=_changed(first_run, other),
         gain=None if same else gain,
         low=None if same else low,
         high=None if same else high,
-        words=_words(one, first_values, second_values, None if same else (gain, low, high)),
+        words=_words(first_run, first_values, second_values, None if same else (gain, low, high)),
     )
 
 

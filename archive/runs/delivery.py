@@ -246,20 +246,20 @@ def _study_of(archive: Archive, record: RunRecord) -> Study | None:
     if name in archive.studies.names():
         return archive.studies.get(name)
 
-    chosen = None
+    objective_and_direction = None
     if record.objective is not None:
-        chosen = (record.objective, record.direction or "minimise")
+        objective_and_direction = (record.objective, record.direction or "minimise")
     else:
         names = [name for name in record.metrics if name not in OF_PROCESS]
-        chosen = choose_objective(names)
-        if chosen is None and names:
-            chosen = (names[0], "minimise")
+        objective_and_direction = choose_objective(names)
+        if objective_and_direction is None and names:
+            objective_and_direction = (names[0], "minimise")
 
-    if chosen is None:
+    if objective_and_direction is None:
         return None
 
     check_new_name(name)
-    objective, direction = chosen
+    objective, direction = objective_and_direction
     task = record.task or name
     study = Study(
         name,
@@ -298,8 +298,8 @@ def _parent_id(archive: Archive, folder: RunFolder, record: RunRecord) -> str | 
     if parent in ("best", "last"):
         # As it was when the run began: others may have ended before this one is delivered.
         direction = archive.studies.get(record.study).direction
-        found = best_and_last(archive.connection, record.study, direction, record.started)
-        return None if found is None else found[parent == "last"]
+        named = best_and_last(archive.connection, record.study, direction, record.started)
+        return None if named is None else named[parent == "last"]
 
     number = whole_number(parent.lstrip("#"))
     if number is not None:

@@ -223,9 +223,9 @@ class _Table:
         following = max(tokens.values(), default=-1) + 1
         numbers = {}
         for identity in self._positions:
-            known = tokens.get(self._token(identity))
-            numbers[identity] = following if known is None else known
-            following += known is None
+            number = tokens.get(self._token(identity))
+            numbers[identity] = following if number is None else number
+            following += number is None
 
         return numbers
 

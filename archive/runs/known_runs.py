@@ -60,14 +60,14 @@ class KnownRun:
 
 def fingerprint_of(record: RunRecord, code_digest: str | None) -> str:
     """Return the digest of what a run is given; equal for runs that differ in their seeds alone."""
-    given = json.dumps([record.program, code_digest, record.values], sort_keys=True, default=str)
-    return hashlib.sha1(given.encode(), usedforsecurity=False).hexdigest()[:16]
+    text = json.dumps([record.program, code_digest, record.values], sort_keys=True, default=str)
+    return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:16]
 
 
-def add(runs: Path, known: KnownRun) -> None:
+def add(runs: Path, run: KnownRun) -> None:
     """Append a run to the file of a folder of runs, in one write."""
-    metrics = dict(list(known.metrics.items())[:MOST_METRICS])
-    line = json.dumps({**asdict(known), "metrics": metrics}) + "\n"
+    metrics = dict(list(run.metrics.items())[:MOST_METRICS])
+    line = json.dumps({**asdict(run), "metrics": metrics}) + "\n"
     handle = os.open(runs / NAME, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         os.write(handle, line.encode())
@@ -77,16 +77,16 @@ def add(runs: Path, known: KnownRun) -> None:
 
 def find(runs: Path, *, fingerprint: str = "", network: str = "") -> list[KnownRun]:
     """Return the runs with a fingerprint, or with a network, oldest first."""
-    wanted = fingerprint or network
-    if not wanted:
+    digest = fingerprint or network
+    if not digest:
         return []
 
-    found = []
-    for known in _matching(runs / NAME, wanted):
-        if wanted in (known.fingerprint, known.network):
-            found.append(known)
+    runs_found = []
+    for run in _matching(runs / NAME, digest):
+        if digest in (run.fingerprint, run.network):
+            runs_found.append(run)
 
-    return found
+    return runs_found
 
 
 def _matching(path: Path, text: str) -> Iterator[KnownRun]:

@@ -50,7 +50,7 @@ class RunRequest:
         motivation: Reason for the run in words; None without one.
         objective: Metric that it is judged by; None leaves it to the study, or to its metrics.
         direction: `maximise` or `minimise` that metric; None with None.
-        task: Name of the task; None for that of the study.
+        task: Name of the task; None for the study's.
         pattern: Regular expression for lines with metrics; None for `name: value`.
         keep: Patterns of files to keep.
         limit: Seconds after which the program is ended; None for no limit.
@@ -193,15 +193,15 @@ def take_told(
     with suppress(OSError):
         measurements.read_file(folder.path / LOGGED)
 
-    told = read_told(folder)
-    values = told.pop("values", {})
+    facts = read_told(folder)
+    values = facts.pop("values", {})
     if isinstance(values, dict):
         run.values |= masked(values, secrets)
 
     for name in _TOLD_NAMES:
         # What the command says comes before what the program says.
         if getattr(run, name) is None:
-            setattr(run, name, told.get(name))
+            setattr(run, name, facts.get(name))
 
     run.metrics = measurements.result()
     run.curve = measurements.curve()
@@ -210,8 +210,8 @@ def take_told(
 def read_told(folder: RunFolder) -> dict[str, Any]:
     """Return what a program has told of itself; nothing without a readable file."""
     with suppress(OSError, ValueError):
-        told = json.loads((folder.path / TOLD).read_text(encoding="utf-8"))
-        return told if isinstance(told, dict) else {}
+        document = json.loads((folder.path / TOLD).read_text(encoding="utf-8"))
+        return document if isinstance(document, dict) else {}
 
     return {}
 
@@ -220,7 +220,7 @@ def end(folder: RunFolder, run: RunRecord) -> None:
     """Write the end of a run, and make it known to later ones."""
     folder.write(run)
     network = folder.network()
-    known = KnownRun(
+    ended_run = KnownRun(
         run=run.id,
         study=run.study,
         fingerprint=fingerprint(run),
@@ -230,7 +230,7 @@ def end(folder: RunFolder, run: RunRecord) -> None:
         motivation=run.motivation,
     )
     with suppress(OSError):
-        known_runs.add(folder.path.parent, known)
+        known_runs.add(folder.path.parent, ended_run)
 
 
 def masked(values: Mapping[str, Any], secrets: Secrets) -> dict[str, Any]:

@@ -295,7 +295,7 @@ def _is_text(line: str) -> bool:
 
 
 def _flat(document: Mapping[str, Any], group: str = "") -> list[tuple[str, Any]]:
-    """Return the values of an object, those of inner objects as `group/name`."""
+    """Return the values of an object, with inner objects as `group/name`."""
     values: list[tuple[str, Any]] = []
     for name, value in document.items():
         if isinstance(value, dict):

@@ -128,12 +128,12 @@ class Recording:
         """Keep values that the run is given, of any name."""
         self.tell(values={**self._told.get("values", {}), **values})
 
-    def tell(self, **told: Any) -> None:
+    def tell(self, **facts: Any) -> None:
         """Keep what is told of the run, by the names of `RunRecord`."""
-        if "values" in told:
-            told["values"] = masked(told["values"], self._secrets)
+        if "values" in facts:
+            facts["values"] = masked(facts["values"], self._secrets)
 
-        self._told |= {name: value for name, value in told.items() if value is not None}
+        self._told |= {name: value for name, value in facts.items() if value is not None}
         write_atomically(self.folder.path / TOLD, json.dumps(self._told, default=str))
 
     def model(self, model: nn.Module, *example: Any) -> list[KnownRun]:
@@ -157,11 +157,11 @@ class Recording:
 
         document = {"architecture": codec.to_dict(network), "key": network.functional_key}
         self.folder.write_network(document)
-        known = known_runs.find(self.folder.path.parent, network=network.functional_key)
-        for run in known[-3:]:
+        earlier = known_runs.find(self.folder.path.parent, network=network.functional_key)
+        for run in earlier[-3:]:
             say(f"this network was trained before, by {run}")
 
-        return known
+        return earlier
 
     def close(self, error: BaseException | None = None) -> None:
         """End the run.
@@ -223,7 +223,7 @@ def record(
         why: Reason for the run in words.
         minimise: Metric that the run is judged by, smaller is better.
         maximise: Metric that the run is judged by, larger is better.
-        task: Name of the task; None for that of the study.
+        task: Name of the task; None for the study's.
         seed: Seed of the run; runs that differ in it alone are repeats.
         settings: Settings of the archive; None reads them as commands do.
 

@@ -52,7 +52,7 @@ class RunRecord:
         parent: Id of the proposal that it is a change of; None without one.
         objective: Metric that it is judged by; None leaves it to the study, or to its metrics.
         direction: `maximise` or `minimise`; None likewise.
-        task: Name of the task; None for that of the study.
+        task: Name of the task; None for the study's.
         pattern: Regular expression for lines with metrics; None for `name: value`.
         code: State of its source files, as `CodeState.json` gives it; None where there is none.
         host: Name of its machine.

@@ -41,7 +41,7 @@ class Secrets:
     """The secrets of one run.
 
     Args:
-        values: Texts that must not be kept; those of less than `LEAST_LETTERS` letters are left
+        values: Texts that must not be kept; texts of less than `LEAST_LETTERS` letters are left
             out.
     """
 

@@ -114,8 +114,10 @@ def _json_list(path: Path, text: str, items: str | None) -> list[TableRow]:
             items = lists[0]
 
         if items not in lists:
-            known = ", ".join(lists) or "none"
-            raise UsageError(f"{path} is an object: --items names its list of runs, of {known}")
+            listed_names = ", ".join(lists) or "none"
+            raise UsageError(
+                f"{path} is an object: --items names its list of runs, of {listed_names}"
+            )
 
         document = document[items]
 

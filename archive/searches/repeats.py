@@ -211,29 +211,29 @@ def _of_answers(
     answers: Mapping[str, StudyAnswer | None],
 ) -> str:
     names = f"{first.name} and {second.name}"
-    one, two = answers.get(first.name), answers.get(second.name)
-    if one is None or two is None:
+    answer, two = answers.get(first.name), answers.get(second.name)
+    if answer is None or two is None:
         values = f"{rounded(first.bests[0])} against {rounded(second.bests[0])}"
         return f"{first.name} is ahead of {second.name}: {values}, one study each."
 
-    if sign(direction) * (one.value - two.value) < 0:
-        first, second, one, two = second, first, two, one
+    if sign(direction) * (answer.value - two.value) < 0:
+        first, second, answer, two = second, first, two, answer
 
-    values = f"{rounded(one.value)} against {rounded(two.value)}"
-    if not one.noisy and not two.noisy:
-        if one.value == two.value:
-            return f"{names} found networks of the same value, {rounded(one.value)}."
+    values = f"{rounded(answer.value)} against {rounded(two.value)}"
+    if not answer.noisy and not two.noisy:
+        if answer.value == two.value:
+            return f"{names} found networks of the same value, {rounded(answer.value)}."
 
         return f"The network of {first.name} is better: {values}, and these values are exact."
 
-    if one.low is None or one.high is None or two.low is None or two.high is None:
+    if answer.low is None or answer.high is None or two.low is None or two.high is None:
         return (
             f"The network of {first.name} measured better than the one of {second.name}: {values}; "
             "the noise of a training is not known."
         )
 
-    difference = abs(one.value - two.value)
-    width = math.hypot(one.high - one.low, two.high - two.low) / 2
+    difference = abs(answer.value - two.value)
+    width = math.hypot(answer.high - answer.low, two.high - two.low) / 2
     if difference > width:
         return (
             f"The network of {first.name} is better than the one of {second.name}: {values}; the "

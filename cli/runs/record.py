@@ -95,10 +95,10 @@ def record(ctx: click.Context, /, command: tuple[str, ...], as_json: bool, **opt
     )
     configuration = load(**settings_of(ctx))
     prepared = PreparedRun(command, request, configuration)
-    for known in prepared.earlier[-3:]:
-        print_message(f"the same program, source files and arguments ran before: {known}")
+    for earlier_run in prepared.earlier[-3:]:
+        print_message(f"the same program, source files and arguments ran before: {earlier_run}")
 
-    finished = [known for known in prepared.earlier if known.reason is None]
+    finished = [run for run in prepared.earlier if run.reason is None]
     if options["skip_known"] and finished:
         prepared.discard()
         print_message("it is left out, as --skip-known says")
@@ -116,7 +116,7 @@ def record(ctx: click.Context, /, command: tuple[str, ...], as_json: bool, **opt
         life_cycle.start_delivery(configuration)
 
     if as_json:
-        earlier = [known.run for known in recorded.earlier]
+        earlier = [earlier_run.run for earlier_run in recorded.earlier]
         print_json(
             RecordedRun(
                 run.id, run.study, run.proposal, run.status, run.metrics, run.reason, earlier
@@ -131,7 +131,7 @@ def record(ctx: click.Context, /, command: tuple[str, ...], as_json: bool, **opt
 
 
 def _metrics(metrics: dict[str, float]) -> str:
-    """Return the metrics of a run on one line, without those of its process."""
+    """Return the metrics of a run on one line, without the figures of its process."""
     from archive.runs.measurements import OF_PROCESS
 
     shown = []

@@ -26,11 +26,11 @@ class TriedRuns:
     """Runs that hold some words, or that trained a network.
 
     Attributes:
-        found: Number of all such runs.
+        total: Number of all such runs.
         runs: The newest of them.
     """
 
-    found: int
+    total: int
     runs: list[TriedRun]
 
 
@@ -70,10 +70,10 @@ def tried(
             runs = runs_of_network(archive.connection, key)
             tried_runs = TriedRuns(len(runs), runs[:limit])
         else:
-            runs, found = find_runs(
+            runs, total = find_runs(
                 archive.connection, words, study=study, since=earliest, most=limit
             )
-            tried_runs = TriedRuns(found, runs)
+            tried_runs = TriedRuns(total, runs)
 
     if as_json:
         print_json(tried_runs)
@@ -96,8 +96,8 @@ def tried(
         )
 
     print_table(("run", "started", "outcome", "brought", "what"), rows)
-    if tried_runs.found > len(rows):
-        print_message(f"{len(rows)} of {counted(tried_runs.found, 'run')}: --limit shows more")
+    if tried_runs.total > len(rows):
+        print_message(f"{len(rows)} of {counted(tried_runs.total, 'run')}: --limit shows more")
 
 
 def read_day(text: str) -> int:

@@ -57,7 +57,7 @@ def test_runs_are_recorded_and_found_with_what_they_brought(archive, user, capfd
     assert "nothing on record holds 'muon'" in user.types("tried", "muon").stderr
     (document,) = check("tried", user.types("tried", "twice", "--json").stdout)
     assert document["runs"][0]["reason"] == "ended with status 1: ValueError: diverged"
-    assert document["found"] == 1
+    assert document["total"] == 1
     assert "2 of 3 runs: --limit shows more" not in table
     assert "1 of 3 runs: --limit shows more" in user.types("tried", "--limit", "1").stderr
 

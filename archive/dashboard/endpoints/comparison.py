@@ -60,12 +60,12 @@ def _networks(request: Request) -> Response:
         configuration = configuration_of_network(archive.connection, network)
         networks[key] = {"key": key, **facts, "configuration": configuration}
 
-    found = measures_of(archive.connection, list(networks))
-    for network_facts, model in zip(networks.values(), found.models, strict=True):
+    measured = measures_of(archive.connection, list(networks))
+    for network_facts, model in zip(networks.values(), measured.models, strict=True):
         network_facts["model"] = model
 
     measures = []
-    for measure in found.measures:
+    for measure in measured.measures:
         values = [None if value is None else value._asdict() for value in measure.values]
         measures.append({**vars(measure), "values": values})
 

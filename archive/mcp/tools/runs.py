@@ -15,9 +15,9 @@ from archive.queries.runs import TriedRun, find_runs, runs_of_network
 
 @dataclass(frozen=True)
 class TriedAnswer:
-    """Runs that hold some words, or that trained a network; the newest of `found`."""
+    """Runs that hold some words, or that trained a network; the newest of `total`."""
 
-    found: int
+    total: int
     runs: list[TriedRun]
     truncated: bool = False
 
@@ -44,11 +44,11 @@ def tried(
         key = network_of(archive, network).functional_key
         of_network = runs_of_network(archive.connection, key)
         listed = [run for run in of_network if study in (None, run.study)]
-        found = len(listed)
+        total = len(listed)
     else:
-        listed, found = find_runs(archive.connection, words or (), study=study, most=ROWS)
+        listed, total = find_runs(archive.connection, words or (), study=study, most=ROWS)
 
     def first(count: int) -> TriedAnswer:
-        return TriedAnswer(found, listed[:count], truncated=count < found)
+        return TriedAnswer(total, listed[:count], truncated=count < total)
 
     return largest(first, len(listed))

@@ -118,8 +118,8 @@ def find_clusters(places: Floats) -> Integers:
     from scipy.spatial import cKDTree
     from sklearn.cluster import HDBSCAN
 
-    found = HDBSCAN(min_cluster_size=smallest, cluster_selection_method="leaf", copy=True)
-    labels = found.fit_predict(sample)
+    clustering = HDBSCAN(min_cluster_size=smallest, cluster_selection_method="leaf", copy=True)
+    labels = clustering.fit_predict(sample)
     if len(sample) == count:
         return np.asarray(labels, np.int64)
 
@@ -141,13 +141,13 @@ def traits_of(profiles: csr_array, features: Sequence[str]) -> Traits:
     columns = []
     pairs = []
     pair_names = []
-    for place, feature in enumerate(features):
+    for column, feature in enumerate(features):
         operation, at, _ = feature.rpartition("@")
         if at and operation not in ENDS:
-            rows.append(place)
+            rows.append(column)
             columns.append(operations.setdefault(operation, len(operations)))
         elif not at and not set(feature.split(">")) & set(ENDS):
-            pairs.append(place)
+            pairs.append(column)
             pair_names.append(_words(feature.replace(">", " → ")))
 
     shape = (profiles.shape[1], max(1, len(operations)))
@@ -194,7 +194,7 @@ def shared_traits(traits: Traits, rows: Integers, most: int = 6) -> list[SharedT
     # Operations come before pairs that are a little more telling.
     isolated = np.array(["→" not in name for name in traits.names])
     order = np.argsort(-np.round(telling + 0.2 * isolated, 2), kind="stable")
-    found: list[SharedTrait] = []
+    shared_traits: list[SharedTrait] = []
     taken: set[tuple[float, float]] = set()
     for place in order.tolist():
         if inside[place] < SHARED or telling[place] < TELLING or _is_plain(traits.names[place]):
@@ -203,12 +203,12 @@ def shared_traits(traits: Traits, rows: Integers, most: int = 6) -> list[SharedT
         shares = (round(float(inside[place]), 2), round(float(outside[place]), 2))
         if shares not in taken:
             taken.add(shares)
-            found.append(SharedTrait(traits.names[place], *shares))
+            shared_traits.append(SharedTrait(traits.names[place], *shares))
 
-        if len(found) == most:
+        if len(shared_traits) == most:
             break
 
-    return found
+    return shared_traits
 
 
 def _is_plain(name: str) -> bool:
