@@ -11,8 +11,9 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
@@ -38,7 +39,8 @@ class StudyGroup:
     Attributes:
         name: The agent of repeats; the name of a single study.
         studies: Names of the studies.
-        band: Median and quartiles of the best value so far; None for a single study.
+        band: Median and quartiles of the best value so far; None for a single study, and for
+            repeats that share no part of the axis.
         bests: Best value of each study after the common number of evaluations.
     """
 
@@ -88,13 +90,13 @@ def compare_studies(
 
     Raises:
         UnknownNameError: There is no study of this name.
-        UsageError: The studies are not comparable, or one has no record of the quantity.
+        UsageError: The studies are not comparable, or the quantity is unknown.
     """
     lines = [line for line in best_so_far(archive, names) if len(line.improvements)]
     if not lines:
         raise UsageError("no study has an evaluation with a value yet")
 
-    costs = {line.study: line for line in best_so_far(archive, names, against)}
+    costs = _progress_by_study(archive, [line.study for line in lines], against)
     evaluations = min(len(line.best) for line in lines)
     members: dict[str, list[BestSoFar]] = {}
     records = {name: archive.studies.get(name) for name in names}
@@ -115,7 +117,7 @@ def compare_studies(
                 # Searches by one agent may differ in its settings.
                 name = agent if repeated[agent] == 1 else f"{agent} ({name}, …)"
 
-            quartiles = band(name, [costs[line.study] for line in group])
+            quartiles = _band(name, [line.study for line in group], costs)
 
         groups.append(StudyGroup(name, studies, quartiles, bests))
 
@@ -124,10 +126,39 @@ def compare_studies(
     verdicts = [
         verdict(groups[0], other, direction, evaluations, answers or {}) for other in groups[1:]
     ]
-    if len(groups) == 1 and groups[0].band is not None:
+    if len(groups) == 1 and len(groups[0].studies) > 1:
         verdicts.append(_spread(groups[0], evaluations))
 
     return StudyComparison(evaluations, tuple(groups), tuple(verdicts))
+
+
+def _progress_by_study(
+    archive: Archive, names: Sequence[str], against: Against
+) -> dict[str, BestSoFar]:
+    """Return the progress of the studies that have a record of a quantity, by name."""
+    if against not in get_args(Against):
+        raise UsageError(f"against must be one of {', '.join(get_args(Against))}, got {against!r}")
+
+    lines = {}
+    for name in names:
+        with suppress(UsageError):
+            (lines[name],) = best_so_far(archive, [name], against)
+
+    return lines
+
+
+def _band(name: str, studies: Sequence[str], lines: Mapping[str, BestSoFar]) -> ProgressBand | None:
+    """Return the band of repeats; None where they share no part of the axis.
+
+    Their best values are compared all the same.
+    """
+    if not lines.keys() >= set(studies):
+        return None
+
+    try:
+        return band(name, [lines[study] for study in studies])
+    except UsageError:
+        return None
 
 
 def _spread(group: StudyGroup, evaluations: int) -> str:

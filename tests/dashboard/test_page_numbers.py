@@ -101,6 +101,7 @@ def test_infinite_costs_end_no_comparison(visit, archive):
 
     page = visit("/compare?study=one&study=two&x=seconds")
     page.get_by_role("row").filter(has_text="0.75").get_by_text("2 s").wait_for()
+    page.get_by_text("2 repeats of one search").wait_for()
 
 
 def test_numbers_that_are_not_finite_are_shown_as_unknown(visit):

@@ -82,8 +82,10 @@ function bands(groups, lines) {
       return [edge(`${group.name}, lower quartile`, x, low), edge(`${group.name}, upper quartile`, x, high, { band: colour }),
         { label: `${group.name} (median of ${group.studies.length})`, x, y: median, colour, strong: true }];
     }
-    const line = { ...lines.find((each) => each.label === group.studies[0]), colour };
-    if (group.low == null || line.x.length < 2) return [line];
+    // Repeats that share no part of the axis are drawn one by one; a study without its cost is not drawn.
+    const drawn = lines.filter((each) => group.studies.includes(each.label)).map((each) => ({ ...each, colour }));
+    const [line] = drawn;
+    if (group.low == null || drawn.length !== 1 || line.x.length < 2) return drawn;
     const span = line.x.slice(-2);
     return [edge(`${group.name}, low`, span, span.map(() => group.low)), edge(`${group.name}, high`, span, span.map(() => group.high), { band: colour }), line];
   });
