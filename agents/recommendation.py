@@ -62,8 +62,9 @@ from archive.agents.surrogates.base import Array
 from archive.agents.transfer.source_tasks import observation, split
 from archive.architecture.graph import Architecture
 from archive.architecture.operations import vocabulary
+from archive.architecture.parameter_operations import PROGRAM_NAME as RUNS
 from archive.constraints import violation
-from archive.errors import ArchiveError, NumericalError
+from archive.errors import ArchiveError, NumericalError, UsageError
 from archive.spaces import stored_spaces
 from archive.spaces.base import Space
 from archive.spaces.joint import joint_space_of
@@ -269,7 +270,7 @@ def of_study(
     Args:
         archive: The archive of the study.
         study: The study.
-        unknown: Called with the reason why the space of a study with noise is not known here.
+        unknown: Called with the reason why the estimates of a study with noise are not known here.
 
     Returns:
         The networks that have a whole training of finite value in the study and meet its
@@ -278,6 +279,15 @@ def of_study(
     """
     observations, own_keys = observations_of(archive.studies.history(study.name), study)
     if not is_noisy(observations):
+        if study.space == RUNS:
+            # A program has randomness of its own, whether or not it has a seed.
+            unknown(
+                UsageError(
+                    "how much values of equal runs differ is not known: repeat the best runs "
+                    "with other seeds"
+                )
+            )
+
         return None
 
     try:

@@ -37,7 +37,7 @@ from archive.agents.prediction.protocol_features import read_protocol
 from archive.agents.prediction.stored_features import features_of
 from archive.agents.prediction.table import LearnedRows, ResultRow
 from archive.architecture.graph import Architecture
-from archive.architecture.parameter_operations import NAME as PARAMETERS
+from archive.architecture.parameter_operations import CONFIGURATIONS
 from archive.errors import UsageError
 from archive.queries.results_by_task import TaskResult, results_by_task
 from archive.store.protocol_names import ProtocolName
@@ -341,7 +341,7 @@ def validate(table: LearnedRows, fitted: ProcessFit) -> PredictionValidation:
 
 def _of_networks(archive: Archive, results: Sequence[TaskResult]) -> list[TaskResult]:
     """Return results with the networks of configurations of parameters in their places."""
-    configurations = {r.architecture for r in results if r.space == PARAMETERS}
+    configurations = {r.architecture for r in results if r.space in CONFIGURATIONS}
     if not configurations:
         return list(results)
 

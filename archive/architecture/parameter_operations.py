@@ -34,11 +34,14 @@ if TYPE_CHECKING:
     from archive.parameters.parameter_space import ParameterSpace
 
 NAME = "parameters"
+PROGRAM_NAME = "program"
 OPERATION = "parameter"
 
+CONFIGURATIONS = (NAME, PROGRAM_NAME)
+"""Spaces whose graphs are configurations: of a user's parameters, and of recorded runs."""
+
 PARAMETERS = define(NAME, [Operation(OPERATION, "cell")], attributes=True)
-PROGRAM = define("program", [Operation(OPERATION, "cell")], attributes=True)
-"""Words of recorded runs: their graphs are configurations, too."""
+PROGRAM = define(PROGRAM_NAME, [Operation(OPERATION, "cell")], attributes=True)
 
 
 def network_of(space: ParameterSpace, configuration: Mapping[str, Any]) -> Architecture:
@@ -59,6 +62,8 @@ def graph_of_values(
     values: Mapping[str, Any],
     paths: Mapping[str, Sequence[str | int]] = MappingProxyType({}),
     repeated: Sequence[str] = (),
+    *,
+    name: str = NAME,
 ) -> Architecture:
     """Return the graph of values by name, with or without a space of these names.
 
@@ -66,11 +71,12 @@ def graph_of_values(
         values: JSON values by flat name, at least one.
         paths: Groups and name of each value that is in a group.
         repeated: Names of the repeated groups.
+        name: Name of its space, one of `CONFIGURATIONS`.
     """
     layers = [Layer(INPUT, attributes=Attributes({"repeated": repeated} if repeated else {}))]
-    for name, value in values.items():
-        attributes: dict[str, Any] = {"name": name}
-        path = paths.get(name, ())
+    for parameter, value in values.items():
+        attributes: dict[str, Any] = {"name": parameter}
+        path = paths.get(parameter, ())
         if len(path) > 1:
             attributes["path"] = ".".join(map(str, path))
 
@@ -87,7 +93,7 @@ def graph_of_values(
     for position in range(1, last):
         edges += [(0, position), (position, last)]
 
-    return Architecture(NAME, layers, edges)
+    return Architecture(name, layers, edges)
 
 
 def configuration_of(architecture: Architecture) -> dict[str, Any]:
@@ -101,7 +107,7 @@ def configuration_of(architecture: Architecture) -> dict[str, Any]:
     for position in range(1, last):
         around |= {(0, position), (position, last)}
 
-    if architecture.space != NAME or set(architecture.edges) != around:
+    if architecture.space not in CONFIGURATIONS or set(architecture.edges) != around:
         raise InvalidArchitectureError(
             "a configuration has its parameters side by side between input and output"
         )

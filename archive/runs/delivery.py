@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 from archive import __version__, settings
 from archive.architecture import codec
 from archive.architecture.graph import Architecture
+from archive.architecture.parameter_operations import PROGRAM_NAME as PROGRAM
 from archive.architecture.parameter_operations import configuration_of, graph_of_values
 from archive.errors import ArchiveError, QueryError, StoreError, UsageError, first_line
 from archive.files import closing, try_lock
@@ -44,14 +45,12 @@ from archive.runs.measurements import (
 from archive.runs.run_folder import (
     RunFolder,
     RunRecord,
-    is_running,
     now,
     pending_runs,
     runs_of,
 )
 from archive.runs.run_log import log_files, read_end
 from archive.runs.secrets import Secrets
-from archive.spaces.program import NAME as PROGRAM
 from archive.store.properties import curve_properties, proposal_id, whole_id
 from archive.store.records import Proposal, Result, Study
 from archive.store.studies.builds import Build
@@ -104,7 +103,7 @@ def deliver_all(archive: Archive, runs: Iterator[RunFolder] | None = None) -> li
             # The program could not be started.
             folder.set_delivered()
 
-        if record is not None and not is_running(record):
+        if record is not None and (record.finished is not None or not folder.is_recording()):
             ended.append((folder, record))
 
     proposals, waiting = _deliver_each(archive, ended)
@@ -151,7 +150,7 @@ def configuration_graph(record: RunRecord) -> Architecture:
         # A program may have an option of that name.
         values[f"{name}_" if name in ("program", CODE) else name] = value
 
-    return graph_of_values(values)
+    return graph_of_values(values, name=PROGRAM)
 
 
 def read_outcome(record: RunRecord, objective: str) -> Result | str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from archive import __version__
 from archive.architecture.graph import Architecture
+from archive.architecture.parameter_operations import PROGRAM_NAME as PROGRAM
 from archive.architecture.parameter_operations import graph_of_values
 from archive.errors import UsageError
 from archive.exchange.importers.additions import Addition, add_missing
@@ -32,7 +33,6 @@ from archive.runs.table_columns import (
     text_of,
 )
 from archive.runs.table_files import TableRow
-from archive.spaces.program import NAME as PROGRAM
 from archive.store.properties import curve_properties, latest, proposal_id
 from archive.store.records import Result, Study
 from archive.store.studies.creation import check_new_name
@@ -261,7 +261,7 @@ class _Table:
     def _graph(self, row: TableRow, identity: str) -> Architecture:
         values = self._row_values(row)
         # Rows that say nothing of what was run are different runs.
-        return graph_of_values(values or {"run": identity})
+        return graph_of_values(values or {"run": identity}, name=PROGRAM)
 
     def _row_values(self, row: TableRow) -> dict[str, Any]:
         values = {}

@@ -21,7 +21,7 @@ from archive.runs.code_state import CodeState, read_state
 from archive.runs.known_runs import KnownRun
 from archive.runs.measurements import Measurements
 from archive.runs.program import RUN_VARIABLE
-from archive.runs.run_folder import LOGGED, RunFolder, RunRecord, now, own_process, runs_of
+from archive.runs.run_folder import LOGGED, RunFolder, RunRecord, now, runs_of
 from archive.runs.secrets import LEAST_LETTERS, MASK, Secrets, is_secret_name
 from archive.values import LARGEST, check_length, is_number, whole_number
 
@@ -152,7 +152,6 @@ def begin(folder: RunFolder, request: RunRequest, program: str) -> RunRecord:
     """Return the record of a run that begins now, with the state of its source files."""
     here = Path.cwd()
     state = read_state(here, folder.blobs)
-    pid, pid_started = own_process()
     return RunRecord(
         id=folder.id,
         study=request.study or _default_study(state, here),
@@ -166,8 +165,6 @@ def begin(folder: RunFolder, request: RunRequest, program: str) -> RunRecord:
         pattern=request.pattern,
         code=state.json() if state.files else None,
         host=os.uname().nodename,
-        pid=pid,
-        pid_started=pid_started,
         started=now(),
     )
 
@@ -231,6 +228,8 @@ def end(folder: RunFolder, run: RunRecord) -> None:
     )
     with suppress(OSError):
         known_runs.add(folder.path.parent, ended_run)
+
+    folder.release()
 
 
 def masked(values: Mapping[str, Any], secrets: Secrets) -> dict[str, Any]:

@@ -103,6 +103,7 @@ class PreparedRun:
         """Delete the folder of the run, which does not start."""
         shutil.rmtree(self._folder.path, ignore_errors=True)
         self._folder.set_delivered()
+        self._folder.release()
 
     def run(self, output: int = OUTPUT) -> Recorded:
         """Run the program to its end, and keep what is known of it.

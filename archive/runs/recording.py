@@ -40,7 +40,7 @@ from archive.runs.life_cycle import (
 )
 from archive.runs.measurements import Measurements
 from archive.runs.program import RUN_VARIABLE
-from archive.runs.run_folder import LOGGED, RunFolder, RunRecord, is_running, now, runs_of
+from archive.runs.run_folder import LOGGED, RunFolder, RunRecord, now, runs_of
 from archive.runs.secrets import Secrets
 from archive.runs.surroundings import describe
 from archive.values import LARGEST
@@ -282,7 +282,8 @@ def _outer_run() -> RunFolder | None:
 
     folder = RunFolder(Path(path))
     outer = folder.read()
-    return folder if outer is not None and is_running(outer) else None
+    is_running = outer is not None and outer.finished is None and folder.is_recording()
+    return folder if is_running else None
 
 
 def _whole_seed(seed: Any) -> int:

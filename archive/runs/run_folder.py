@@ -5,35 +5,35 @@
     HOME/runs/ID/metrics.jsonl   metrics that `archive.record` has logged
     HOME/runs/ID/network.json    the network that `archive.record` has captured
     HOME/runs/ID/kept/           copies of the files that the user asked to keep
+    HOME/runs/ID/lock            an empty file, which the recorder locks while it lives
     HOME/runs/blobs/             source files that git does not have (`code_state.BlobFolder`)
     HOME/runs/pending/ID         an empty file, until the archive has the run
 
-A run without an end whose recorder is gone was killed: a process is looked up by its id and the
-time of its start.
+A run without an end whose lock is free was killed. The kernel releases a lock with its process, on
+another machine or in another container as well where they share the folder.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import platform
 import secrets
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from archive.errors import StoreError
-from archive.files import write_atomically
+from archive.files import is_locked, try_lock, write_atomically
 from archive.runs.code_state import BlobFolder
-from archive.server.run_file import process_alive
 
 RUN = "run.json"
 PENDING = "pending"
 NETWORK = "network.json"
 LOGGED = "metrics.jsonl"
+LOCK = "lock"
 
 
 @dataclass
@@ -56,8 +56,6 @@ class RunRecord:
         pattern: Regular expression for lines with metrics; None for `name: value`.
         code: State of its source files, as `CodeState.json` gives it; None where there is none.
         host: Name of its machine.
-        pid: Process of its recorder.
-        pid_started: Start of that process, in seconds since 1970.
         started: Start of the run, in milliseconds since 1970.
         finished: Its end; None while it runs.
         status: Exit status, negative for a signal; None while it runs, and where it is unknown.
@@ -85,8 +83,6 @@ class RunRecord:
     pattern: str | None = None
     code: dict[str, Any] | None = None
     host: str = ""
-    pid: int = 0
-    pid_started: float = 0.0
     started: int = 0
     finished: int | None = None
     status: int | None = None
@@ -109,6 +105,7 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         """Keep the path."""
         self.path = path
+        self._lock: int | None = None
 
     @classmethod
     def create(cls, runs: Path) -> RunFolder:
@@ -120,11 +117,14 @@ class RunFolder:
             runs.mkdir(parents=True, mode=0o700, exist_ok=True)
             (runs / PENDING).mkdir(mode=0o700, exist_ok=True)
             path.mkdir(mode=0o700)
+            folder = cls(path)
+            # Before anybody looks for runs without a recorder.
+            folder._lock = try_lock(path / LOCK)
             (runs / PENDING / path.name).touch()
         except OSError as error:
             raise StoreError(f"the run cannot be kept in {path}: {error.strerror}") from error
 
-        return cls(path)
+        return folder
 
     @property
     def id(self) -> str:
@@ -145,9 +145,22 @@ class RunFolder:
     def read(self) -> RunRecord | None:
         """Return the run; None where there is no readable one."""
         with suppress(OSError, ValueError, TypeError):
-            return RunRecord(**json.loads((self.path / RUN).read_text(encoding="utf-8")))
+            document = json.loads((self.path / RUN).read_text(encoding="utf-8"))
+            names = {field.name for field in fields(RunRecord)}
+            # Another version of the archive may have written further ones.
+            return RunRecord(**{name: document[name] for name in document if name in names})
 
         return None
+
+    def is_recording(self) -> bool:
+        """Return whether the recorder of the run lives."""
+        return self._lock is not None or is_locked(self.path / LOCK)
+
+    def release(self) -> None:
+        """Give the lock back: the run has its end."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     def set_delivered(self) -> None:
         """Note that the archive has the run, or that there is none."""
@@ -176,21 +189,6 @@ def pending_runs(runs: Path) -> Iterator[RunFolder]:
     with suppress(FileNotFoundError):
         for path in sorted((runs / PENDING).iterdir()):
             yield RunFolder(runs / path.name)
-
-
-def is_running(record: RunRecord) -> bool:
-    """Return whether the recorder of a run is alive, or runs on another machine."""
-    if record.finished is not None:
-        return False
-
-    return record.host != platform.node() or process_alive(record.pid, record.pid_started)
-
-
-def own_process() -> tuple[int, float]:
-    """Return the id of this process and the time of its start."""
-    import psutil
-
-    return os.getpid(), psutil.Process().create_time()
 
 
 def now() -> int:

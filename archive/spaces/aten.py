@@ -6,19 +6,17 @@ import base64
 import binascii
 import math
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from string import ascii_lowercase
-from typing import Any, NoReturn, final
-
-import numpy as np
+from typing import Any, final
 
 from archive.architecture.aten import blocks, recurrent, weights, wiring
 from archive.architecture.aten.signature import DTYPES, Signature, resolve
 from archive.architecture.aten.vocabulary import NAME
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.operations import INPUT, OUTPUT
-from archive.errors import InvalidArchitectureError, UsageError
-from archive.spaces.base import Mutation, Space, check_space, refuse_settings
+from archive.errors import InvalidArchitectureError
+from archive.spaces.base import OpenSpace, check_space
 
 _NORMS = ("batch_norm", "instance_norm", "_native_batch_norm_legit_no_training")
 
@@ -27,30 +25,16 @@ MOST_BYTES = 2**26
 
 
 @final
-class Torch(Space):
+class Torch(OpenSpace):
     """Networks of any operations of PyTorch; they are imported, not drawn.
 
     A member is a graph that can be built: each layer has a signature of its operation, with the
-    attributes and the inputs that it needs. The space has no limits and no distribution, so there
-    is nothing to sample, and a random change of a graph rarely leaves tensors that fit. Agents that
-    draw or mutate networks cannot search it.
+    attributes and the inputs that it needs. The space has no limits and no distribution, and a
+    random change of a graph rarely leaves tensors that fit.
     """
 
     name = NAME
-
-    def __init__(self, **config: Any) -> None:
-        """Refuse settings."""
-        refuse_settings(self.name, config)
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """Empty: there are no settings."""
-        return {}
-
-    @property
-    def searchable(self) -> bool:
-        """False: there is nothing to draw."""
-        return False
+    origin = "its networks are imported (archive import model)"
 
     def validate(self, architecture: Architecture) -> None:
         """Check attributes and inputs of each layer, the shapes of weights, and the nested blocks.
@@ -69,22 +53,6 @@ class Torch(Space):
                 raise InvalidArchitectureError(
                     error.reason, u if error.layer is None else error.layer
                 ) from None
-
-    def initial_pool(self, rng: np.random.Generator | None = None) -> list[Architecture]:
-        """Raise a `UsageError`: the space has no designs."""
-        _refuse("has no initial pool")
-
-    def sample(self, rng: np.random.Generator) -> Architecture:
-        """Raise a `UsageError`: the space has no distribution."""
-        _refuse("cannot be sampled")
-
-    def mutate(self, architecture: Architecture, rng: np.random.Generator) -> Mutation:
-        """Raise a `UsageError`: the space has no mutations."""
-        _refuse("has no mutations")
-
-    def neighbours(self, architecture: Architecture) -> Iterator[Mutation]:
-        """Raise a `UsageError`: the space has no mutations."""
-        _refuse("has no mutations")
 
 
 def content(layer: Layer) -> bytes:
@@ -130,10 +98,6 @@ def _bytes_of(dtype: str) -> int:
         return 2
 
     return int(dtype.lstrip(ascii_lowercase)) // 8
-
-
-def _refuse(what: str) -> NoReturn:
-    raise UsageError(f"the space {NAME} {what}: its networks are imported (archive import model)")
 
 
 def _check_layer(architecture: Architecture, u: int, layer: Layer, n_inputs: int) -> None:

@@ -6,7 +6,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -235,6 +235,51 @@ class Space(ABC):
         """Return the call that returns an equal space."""
         settings = "".join(f", {name}={value!r}" for name, value in self.config.items())
         return f"spaces.get({self.name!r}{settings})"
+
+
+class OpenSpace(Space):
+    """A space of networks from outside: it has no list, no ranges and no distribution.
+
+    Agents that draw or mutate networks cannot search it.
+
+    Attributes:
+        origin: Where its networks come from, in words: "its networks are imported".
+    """
+
+    origin: str
+
+    def __init__(self, **config: Any) -> None:
+        """Refuse settings."""
+        refuse_settings(self.name, config)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """Empty: there are no settings."""
+        return {}
+
+    @property
+    def searchable(self) -> bool:
+        """False: there is nothing to draw."""
+        return False
+
+    def initial_pool(self, rng: np.random.Generator | None = None) -> list[Architecture]:
+        """Raise a `UsageError`: the space has no designs."""
+        self._refuse("has no initial pool")
+
+    def sample(self, rng: np.random.Generator) -> Architecture:
+        """Raise a `UsageError`: the space has no distribution."""
+        self._refuse("cannot be sampled")
+
+    def mutate(self, architecture: Architecture, rng: np.random.Generator) -> Mutation:
+        """Raise a `UsageError`: the space has no mutations."""
+        self._refuse("has no mutations")
+
+    def neighbours(self, architecture: Architecture) -> Iterator[Mutation]:
+        """Raise a `UsageError`: the space has no mutations."""
+        self._refuse("has no mutations")
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise UsageError(f"the space {self.name} {what}: {self.origin}")
 
 
 def check_space(space: str, architecture: Architecture) -> None:

@@ -16,8 +16,7 @@ from typing import Any
 from archive import spaces
 from archive.architecture.graph import Architecture
 from archive.architecture.layer import BESIDE
-from archive.architecture.parameter_operations import NAME as PARAMETERS
-from archive.architecture.parameter_operations import configuration_of
+from archive.architecture.parameter_operations import CONFIGURATIONS, configuration_of
 from archive.errors import ArchiveError, InvalidArchitectureError
 from archive.spaces.base import Space
 from archive.spaces.stored_spaces import of_record
@@ -59,7 +58,7 @@ def named_values(
 
 def values_of_graph(architecture: Architecture) -> dict[str, Any]:
     """Return the values of a network by name as far as its graph has them; else none."""
-    if architecture.space != PARAMETERS:
+    if architecture.space not in CONFIGURATIONS:
         return {}
 
     try:

@@ -7,43 +7,24 @@ program trained was captured, the graph `BUILDS` it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NoReturn, final
-
-import numpy as np
+from typing import Any, final
 
 from archive.architecture.graph import Architecture
-from archive.architecture.parameter_operations import NAME as PARAMETERS
-from archive.architecture.parameter_operations import configuration_of
-from archive.errors import InvalidArchitectureError, UsageError
-from archive.spaces.base import Mutation, Space, refuse_settings
-
-NAME = "program"
+from archive.architecture.parameter_operations import CONFIGURATIONS, configuration_of
+from archive.architecture.parameter_operations import PROGRAM_NAME as NAME
+from archive.errors import InvalidArchitectureError
+from archive.spaces.base import OpenSpace
 
 
 @final
-class RecordedPrograms(Space):
+class RecordedPrograms(OpenSpace):
     """Configurations of recorded runs; they are recorded, not drawn.
 
     The space has no list of names and no ranges: the next edit of a program brings new ones.
-    Agents that draw or mutate networks cannot search it.
     """
 
     name = NAME
-
-    def __init__(self, **config: Any) -> None:
-        """Refuse settings."""
-        refuse_settings(self.name, config)
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """Empty: there are no settings."""
-        return {}
-
-    @property
-    def searchable(self) -> bool:
-        """False: there is nothing to draw."""
-        return False
+    origin = "its runs are recorded (archive record)"
 
     def validate(self, architecture: Architecture) -> None:
         """Check that an architecture is the graph of a configuration.
@@ -59,29 +40,9 @@ class RecordedPrograms(Space):
         Raises:
             InvalidArchitectureError: The architecture is no configuration.
         """
-        if architecture.space != PARAMETERS:
+        if architecture.space not in CONFIGURATIONS:
             raise InvalidArchitectureError(
                 f"the architecture must be of space {self.name}, got {architecture.space}"
             )
 
         return configuration_of(architecture)
-
-    def initial_pool(self, rng: np.random.Generator | None = None) -> list[Architecture]:
-        """Raise a `UsageError`: the space has no designs."""
-        _refuse("has no initial pool")
-
-    def sample(self, rng: np.random.Generator) -> Architecture:
-        """Raise a `UsageError`: the space has no distribution."""
-        _refuse("cannot be sampled")
-
-    def mutate(self, architecture: Architecture, rng: np.random.Generator) -> Mutation:
-        """Raise a `UsageError`: the space has no mutations."""
-        _refuse("has no mutations")
-
-    def neighbours(self, architecture: Architecture) -> Iterator[Mutation]:
-        """Raise a `UsageError`: the space has no mutations."""
-        _refuse("has no mutations")
-
-
-def _refuse(what: str) -> NoReturn:
-    raise UsageError(f"the space {NAME} {what}: its runs are recorded (archive record)")

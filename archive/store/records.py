@@ -361,10 +361,10 @@ class Evaluation:
     def _network(self) -> str:
         """Return the network in words: its configuration, or its key and size."""
         # Most users of records read no configurations.
-        from archive.architecture.parameter_operations import NAME, configuration_of
+        from archive.architecture.parameter_operations import CONFIGURATIONS, configuration_of
 
         settings = settings_text(self.hyperparameters)
-        if self.architecture.space == NAME:
+        if self.architecture.space in CONFIGURATIONS:
             named = settings_text({**configuration_of(self.architecture), **self.hyperparameters})
             return f"{named}, architecture {self.architecture.key}"
 

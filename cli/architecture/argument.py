@@ -124,9 +124,9 @@ def networks_of(ctx: click.Context, architectures: Sequence[Architecture]) -> li
 
     Other architectures are returned as they are, and open no archive.
     """
-    from archive.architecture.parameter_operations import NAME
+    from archive.architecture.parameter_operations import CONFIGURATIONS
 
-    if any(architecture.space != NAME for architecture in architectures):
+    if any(architecture.space not in CONFIGURATIONS for architecture in architectures):
         return list(architectures)
 
     with open_archive(ctx) as archive:

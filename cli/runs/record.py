@@ -37,7 +37,8 @@ class RecordedRun:
 
 @click.command(
     short_help="Run a program, and keep what it was given and what it brought.",
-    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    # What follows the program belongs to it.
+    context_settings={"allow_interspersed_args": False},
 )
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option(

@@ -80,6 +80,7 @@ def test_what_ran_before_is_named_and_can_be_left_out(user, capfd):
         ),
         (("--metrics", "("), "--metrics is no regular expression"),
         (("--limit", "soon"), "soon"),
+        (("--limt", "9"), "--limt"),
         (("--study", "a#b"), "a new study needs a name"),
         (("--parent", "bset"), "the parent of a run is best, last"),
         (("--keep", "/etc/*"), "--keep takes a pattern within the folder"),

@@ -1,12 +1,13 @@
 """From folders of runs to the archive, and what was tried."""
 
-import platform
+import json
 import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
+from archive.agents import recommendation
 from archive.architecture import codec
 from archive.queries.runs import find_runs, runs_of_network
 from archive.runs import delivery
@@ -14,11 +15,9 @@ from archive.runs.delivery import deliver_all
 from archive.runs.life_cycle import RunRequest
 from archive.runs.recorded_command import PreparedRun
 from archive.runs.run_folder import RunFolder, RunRecord, now, pending_runs
+from archive.spaces.named_values import named_values
 from archive.store.records import State
 from tests.support.networks.block_nets import residual_net
-
-GONE = {"host": platform.node(), "pid": 2**22 + 1}
-"""The recorder of a run that is no longer there."""
 
 
 @pytest.fixture
@@ -33,8 +32,11 @@ def runs(archive, store_settings, tmp_path, monkeypatch):
     def deliver():
         return deliver_all(archive, pending_runs(home / "runs"))
 
-    def write(**values):
+    def write(recording=False, **values):
         made = RunFolder.create(home / "runs")
+        if not recording:
+            made.release()
+
         record = {"study": "s", "program": "t.py", "started": now() - 1000, "finished": now()}
         made.write(RunRecord(**{"id": made.id, "metrics": {"loss": 1.0}, **record, **values}))
         return made
@@ -124,7 +126,7 @@ def test_a_study_begins_with_the_first_run_that_has_a_metric(archive, runs):
 
 def test_a_run_whose_recorder_was_killed_is_a_result_with_its_reason(archive, runs):
     runs.write()
-    killed = runs.write(finished=None, metrics={}, values={"lr": 2}, **GONE)
+    killed = runs.write(finished=None, metrics={}, values={"lr": 2})
     (killed.path / "log.head").write_text("epoch 1 loss: 0.75\nepoch 2 loss: 0.5\n")
     with (killed.path / "run.json").open() as file:
         assert '"finished": null' in file.read()
@@ -150,9 +152,7 @@ def test_a_run_that_the_archive_refuses_holds_no_other(archive, runs, capsys):
 
 
 def test_a_killed_run_has_what_its_program_told(archive, runs):
-    killed = runs.write(
-        finished=None, metrics={}, objective="loss", pattern=r"L(?P<loss>\d+)", **GONE
-    )
+    killed = runs.write(finished=None, metrics={}, objective="loss", pattern=r"L(?P<loss>\d+)")
     (killed.path / "log.head").write_text("L3 other: 4\n")
     (killed.path / "told.json").write_text('{"values": {"lr": 2}, "motivation": "x", "odd": 1}')
     runs.deliver()
@@ -161,12 +161,18 @@ def test_a_killed_run_has_what_its_program_told(archive, runs):
 
 
 def test_a_run_that_goes_on_is_left_alone(archive, runs):
-    from archive.runs.run_folder import own_process
-
-    pid, started = own_process()
-    runs.write(finished=None, host=platform.node(), pid=pid, pid_started=started)
-    runs.write(finished=None, host="another machine", pid=1)
+    folder = runs.write(finished=None, objective="loss", recording=True)
     assert runs.deliver() == []
+    folder.release()
+    (killed,) = runs.deliver()
+    assert killed.reason.startswith("killed")
+
+
+def test_the_file_of_a_run_may_have_names_of_another_version(archive, runs):
+    folder = runs.write()
+    document = json.loads((folder.path / "run.json").read_text())
+    (folder.path / "run.json").write_text(json.dumps({**document, "pid": 1, "later": 2}))
+    assert len(runs.deliver()) == 1
 
 
 @pytest.mark.parametrize(
@@ -238,3 +244,18 @@ class _Opened:
 
     def __exit__(self, *_):
         return None
+
+
+def test_values_of_runs_are_never_called_exact(archive, runs):
+    """A program has randomness of its own: one run of each configuration says nothing of it."""
+    for rate in (1.0, 2.0):
+        runs.write(values={"lr": rate}, metrics={"loss": rate})
+
+    runs.deliver()
+    study = archive.studies.get("s")
+    reasons = []
+    assert recommendation.of_study(archive, study, reasons.append) is None
+    assert "repeat the best runs with other seeds" in str(reasons[0])
+    (best, _) = archive.studies.evaluations("s")
+    assert best.architecture.space == "program"
+    assert named_values("program", {}, best.architecture)["lr"] == 1.0

@@ -430,6 +430,8 @@ def test_a_recorder_that_is_killed_ends_its_program(configuration, tmp_path):
     )
     pid = int(process.stdout.readline().split()[1])
     assert process.stdout.readline() == "loss: 2\n"
+    (folder,) = pending_runs(configuration.home / "runs")
+    assert folder.is_recording()
     process.send_signal(signal.SIGKILL)
     process.wait()
     process.stdout.close()
@@ -441,8 +443,8 @@ def test_a_recorder_that_is_killed_ends_its_program(configuration, tmp_path):
     else:
         pytest.fail("the program goes on without its recorder")
 
-    (folder,) = pending_runs(configuration.home / "runs")
     assert folder.read().finished is None
+    assert not folder.is_recording()
 
 
 def test_a_line_that_was_cut_by_a_kill_hides_no_other(tmp_path):

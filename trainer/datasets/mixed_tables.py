@@ -251,6 +251,8 @@ def _floats(path: Path, index: int, name: str, column: Any) -> NDArray[np.float6
     values: NDArray[np.float64] = (
         kept.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False).astype(np.float64)
     )
+    # Arithmetic with a signalling NaN is a warning of numpy; a gap is a quiet one.
+    values = np.where(np.isnan(values), np.nan, values)
     wrong = np.flatnonzero(np.abs(values) > LARGEST)
     if len(wrong):
         fault = f"row {wrong[0] + 1} of {path} must have a finite number up to {LARGEST:.1e}"

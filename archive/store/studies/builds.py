@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from archive.architecture import compact
 from archive.architecture.graph import Architecture
-from archive.architecture.parameter_operations import NAME, parameters_of
+from archive.architecture.parameter_operations import CONFIGURATIONS, NAME, parameters_of
 from archive.database.statements import lock
 from archive.store import architectures as networks
 
@@ -200,7 +200,7 @@ class Builds:
         These are the networks of configurations, if each of the architectures is a configuration
         with a network: a configuration and a network have nothing in common.
         """
-        if any(architecture.space != NAME for architecture in architectures):
+        if any(architecture.space not in CONFIGURATIONS for architecture in architectures):
             return list(architectures)
 
         rows = self.of(architecture.key for architecture in architectures)
