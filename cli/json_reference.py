@@ -123,6 +123,7 @@ _COMMANDS: dict[str, tuple[type | str, ...]] = {
     "record": ("archive.cli.runs.record:RecordedRun",),
     "compare": ("archive.runs.comparison:RunComparison",),
     "tried": ("archive.cli.runs.tried:TriedRuns",),
+    "leaderboard": ("archive.queries.leaderboard:Leaderboard",),
     "query run": ("archive.cli.query:QueryDocument",),
     "query list": ("archive.cli.query:SavedQueryList",),
     "query show": ("archive.cli.query:SavedQueryText",),

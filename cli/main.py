@@ -57,6 +57,11 @@ COMMANDS = {
         "tried",
         "Show what was tried, by words in reasons, changes and output.",
     ),
+    "leaderboard": (
+        "archive.cli.runs.leaderboard",
+        "leaderboard",
+        "Rank what was tried on a task, and say what is more than noise.",
+    ),
     "query": ("archive.cli.query", "query", "Query the archive in Cypher, or by a saved query."),
     "study": (
         "archive.cli.study.command",

@@ -7,6 +7,7 @@ proposals with a motivation, are found by their words as well.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -168,7 +169,7 @@ def repeats_of(connection: Connection, study: str, architecture: str) -> list[fl
         architecture: Key of the configuration.
     """
     rows = connection.read(lambda tx: tx.run(REPEATS, study=study, key=architecture).data())
-    return [row["value"] for row in rows]
+    return [row["value"] for row in rows if math.isfinite(row["value"])]
 
 
 def best_and_last(

@@ -1,33 +1,24 @@
 """Two runs side by side: what differs in what they were given, and whether their values differ.
 
 Runs that differ in their seeds alone are repeats of one configuration. The difference of two
-configurations is the difference of the means over their repeats, with the interval of Welch's t, which
-does not assume that both are equally noisy. Welch, "The generalization of 'Student's' problem when several
-different population variances are involved", Biometrika 34 (1947).
+configurations is the difference of the means over their repeats (`archive.queries.repeats`).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean, variance
 from typing import TYPE_CHECKING, Any
 
 from archive.errors import UsageError
 from archive.objectives import sign
+from archive.queries.repeats import MeanDifference, difference_of_means
 from archive.queries.runs import repeats_of, runs_by_id
 from archive.values import counted
 
 if TYPE_CHECKING:
     from archive.api import Archive
     from archive.queries.runs import TriedRun
-
-LEVEL = 0.95
-"""Level of the interval."""
-
-LEAST_RUNS = 2
-"""Repeats of each configuration without which there is no interval."""
 
 
 @dataclass(frozen=True)
@@ -107,8 +98,10 @@ def compare_runs(archive: Archive, first: str, second: str) -> RunComparison:
     second_values = repeats_of(archive.connection, first_run.study, keys[1])
     builds = archive.builds.of(keys)
     networks = [builds[key].network if key in builds else None for key in keys]
-    gain, low, high = _difference(first_values, second_values, sign(first_run.direction))
-    same = keys[0] == keys[1]
+    difference = None
+    if keys[0] != keys[1]:
+        difference = difference_of_means(first_values, second_values, sign(first_run.direction))
+
     return RunComparison(
         first=first_run,
         second=other,
@@ -118,36 +111,11 @@ def compare_runs(archive: Archive, first: str, second: str) -> RunComparison:
         second_network=networks[1],
         changes=_changes(first_run.values, other.values),
         changed=_changed(first_run, other),
-        gain=None if same else gain,
-        low=None if same else low,
-        high=None if same else high,
-        words=_words(first_run, first_values, second_values, None if same else (gain, low, high)),
+        gain=None if difference is None else difference.gain,
+        low=None if difference is None else difference.low,
+        high=None if difference is None else difference.high,
+        words=_words(first_run, first_values, second_values, difference),
     )
-
-
-def _difference(
-    first: Sequence[float], second: Sequence[float], direction: float
-) -> tuple[float | None, float | None, float | None]:
-    """Return the difference of two means, larger is better for the second, with its interval."""
-    if not first or not second:
-        return None, None, None
-
-    gain = direction * (fmean(second) - fmean(first)) or 0.0
-    if min(len(first), len(second)) < LEAST_RUNS:
-        return gain, None, None
-
-    parts = [variance(values) / len(values) for values in (first, second)]
-    error = math.sqrt(sum(parts))
-    if not error:
-        return gain, gain, gain
-
-    freedom = sum(parts) ** 2 / (
-        parts[0] ** 2 / (len(first) - 1) + parts[1] ** 2 / (len(second) - 1)
-    )
-    from scipy.stats import t
-
-    reach = float(t.ppf((1 + LEVEL) / 2, freedom)) * error
-    return gain, gain - reach, gain + reach
 
 
 def _changes(first: dict[str, Any], second: dict[str, Any]) -> list[ValueChange]:
@@ -171,27 +139,28 @@ def _words(
     run: TriedRun,
     first: Sequence[float],
     second: Sequence[float],
-    difference: tuple[float | None, float | None, float | None] | None,
+    difference: MeanDifference | None,
 ) -> str:
     """Return the outcome of a comparison in one sentence."""
     if difference is None:
         spread = f", from {min(first):.4g} to {max(first):.4g}" if len(first) > 1 else ""
         return f"both are one configuration with {counted(len(first), 'result')}{spread}"
 
-    gain, low, high = difference
+    gain = difference.gain
     if gain is None:
         return "one of them has no result, so that nothing can be said of the difference"
 
     amount = f"{abs(gain):.3g} in {run.objective}"
     side = "better" if gain > 0 else "worse" if gain < 0 else "neither better nor worse"
-    if low is None or high is None:
+    if difference.verdict == "unknown":
         return (
             f"the second is {side} by {amount}; whether that is more than noise is unknown: "
             "run each with two seeds or more"
         )
 
-    evidence = f"{gain:+.3g} [{low:+.3g}, {high:+.3g}], {len(first)} and {len(second)} runs"
-    if low <= 0 <= high:
+    interval = f"[{difference.low:+.3g}, {difference.high:+.3g}]"
+    evidence = f"{gain:+.3g} {interval}, {len(first)} and {len(second)} runs"
+    if difference.verdict == "noise":
         return f"no more than noise: {evidence}"
 
     return f"the second is {side} by {amount}, more than noise explains: {evidence}"

@@ -12,8 +12,9 @@ import click
 from archive.cli.names import STUDY
 from archive.cli.parameters import Count
 from archive.cli.render import json_option, open_archive, print_json, print_message, print_table
+from archive.cli.runs.describing import describe_values
 from archive.errors import UsageError
-from archive.values import counted, settings_text
+from archive.values import counted
 
 if TYPE_CHECKING:
     from archive.queries.runs import TriedRun
@@ -91,7 +92,7 @@ def tried(
                 _moment(run.started),
                 _outcome(run),
                 None if run.gain is None else f"{run.gain:+.3g}",
-                _what(run),
+                describe_values(run.motivation, run.changed, run.values),
             )
         )
 
@@ -130,19 +131,3 @@ def _outcome(run: TriedRun) -> str:
         return f"{run.objective} {run.value:.4g}"
 
     return f"{run.state}: {run.reason[:_SHOWN]}" if run.reason else run.state
-
-
-def _what(run: TriedRun) -> str:
-    """Return the reason for a run, what it changed, and what it was given."""
-    parts = []
-    if run.motivation:
-        parts.append(run.motivation)
-
-    if run.changed:
-        parts.append(", ".join(run.changed[:3]))
-
-    values = {name: value for name, value in run.values.items() if name not in ("program", "code")}
-    if values:
-        parts.append(settings_text(values))
-
-    return "; ".join(parts)

@@ -125,6 +125,7 @@ READING = {
     "db gc": ["--dry-run"],
     "doctor": [],
     "tried": [],
+    "leaderboard": ["--task", "digits"],
 }
 """Commands that change nothing, with arguments."""
 

@@ -62,6 +62,19 @@ def test_runs_are_recorded_and_found_with_what_they_brought(archive, user, capfd
     assert "1 of 3 runs: --limit shows more" in user.types("tried", "--limit", "1").stderr
 
 
+def test_the_leaderboard_says_what_is_more_than_noise(archive, user):
+    lines = ["width,loss", "4,1.0", "4,1.1", "8,0.1", "8,0.2", "16,0.17"]
+    (user.folder / "runs.csv").write_text("\n".join(lines))
+    user.types("import", "runs", "runs.csv", "--minimise", "loss")
+    table = user.types("leaderboard", "--task", "runs").stdout
+    first, single, last = table.splitlines()[-3:]
+    assert "width=8" in first and "3" in first
+    assert "0.02, unknown" in single
+    assert "more than noise" in last and "0.9 [" in last
+    error = user.types("leaderboard", "--task", "rnus", code=2).stderr
+    assert "did you mean runs?" in error
+
+
 def test_what_ran_before_is_named_and_can_be_left_out(user, capfd):
     first = record(user, 0.5, "--json")
     (document,) = check("record", first.stdout)

@@ -1,0 +1,96 @@
+"""Means over repeats of a configuration, and the difference of two of them, with intervals.
+
+Runs that differ in their seeds alone are repeats of one configuration. The interval of a mean is
+Student's. The interval of a difference is Welch's, which does not assume that both configurations are
+equally noisy. Welch, "The generalization of 'Student's' problem when several different population
+variances are involved", Biometrika 34 (1947).
+
+Each interval is of one mean or of one difference: it makes no allowance for the choice of the best of
+many, and none for the number of differences.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, variance
+from typing import Literal
+
+LEVEL = 0.95
+"""Level of the intervals."""
+
+LEAST_RUNS = 2
+"""Repeats of a configuration without which there is no interval."""
+
+Verdict = Literal["better", "worse", "noise", "unknown"]
+
+
+@dataclass(frozen=True)
+class MeanDifference:
+    """Difference of the means of two configurations, larger is better for the second.
+
+    Attributes:
+        gain: The difference; null where either has no result.
+        low: Lower end of its interval of 95 %; null with fewer than two repeats of either.
+        high: Upper end.
+        verdict: `better` or `worse` where that is more than noise, `noise` where it is not, `unknown`
+            without an interval.
+    """
+
+    gain: float | None
+    low: float | None
+    high: float | None
+    verdict: Verdict
+
+
+def difference_of_means(
+    first: Sequence[float], second: Sequence[float], sign: float
+) -> MeanDifference:
+    """Return the difference of the means of two configurations.
+
+    Args:
+        first: Values of the repeats of the first one.
+        second: Values of the repeats of the second one.
+        sign: 1 where larger values are better, else -1.
+    """
+    if not first or not second:
+        return MeanDifference(None, None, None, "unknown")
+
+    # A difference of nothing has no sign.
+    gain = sign * (fmean(second) - fmean(first)) or 0.0
+    if min(len(first), len(second)) < LEAST_RUNS:
+        return MeanDifference(gain, None, None, "unknown")
+
+    parts = [variance(values) / len(values) for values in (first, second)]
+    error = math.sqrt(sum(parts))
+    reach = 0.0
+    if error:
+        freedom = sum(parts) ** 2 / (
+            parts[0] ** 2 / (len(first) - 1) + parts[1] ** 2 / (len(second) - 1)
+        )
+        reach = _quantile(freedom) * error
+
+    low = gain - reach
+    high = gain + reach
+    verdict: Verdict = "better" if low > 0 else "worse" if high < 0 else "noise"
+    return MeanDifference(gain, low, high, verdict)
+
+
+def interval_of_mean(values: Sequence[float]) -> tuple[float | None, float | None]:
+    """Return the ends of the interval of a mean; None with fewer than two repeats."""
+    if len(values) < LEAST_RUNS:
+        return None, None
+
+    mean = fmean(values)
+    error = math.sqrt(variance(values) / len(values))
+    reach = _quantile(len(values) - 1) * error if error else 0.0
+    return mean - reach, mean + reach
+
+
+def _quantile(freedom: float) -> float:
+    """Return Student's quantile of a two-sided interval."""
+    # scipy.stats takes seconds to import.
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, (1 + LEVEL) / 2))
