@@ -142,12 +142,7 @@ class Searcher:
             basis[RETRAIN] = True
 
         began = time.process_time()
-        rng = provenance.generator(study.seed, history, self.stream)
-        searched = history.seen_from(agent.space)
-        if history.constraints is not None:
-            searched = adapt(agent, searched)
-
-        suggestions = _check(agent, agent.propose(searched, requested, rng))
+        suggestions = ask_agent(agent, study, history, requested, self.stream)
         seconds = time.process_time() - began
         suggestions = self._store_networks(study, suggestions, history, retrain)
         proposals = self._archive.proposals.create(
@@ -251,6 +246,29 @@ class Searcher:
             self.spare = max(self.spare - 1, 0)
 
         return lost
+
+
+def ask_agent(
+    agent: Agent, study: Study, history: History, count: int, stream: int = 0
+) -> list[Suggestion]:
+    """Return the suggestions of an agent for a study; nothing is stored.
+
+    Args:
+        agent: The agent.
+        study: The study, whose seed decides the random numbers.
+        history: The history of the study.
+        count: Number of suggestions.
+        stream: Random stream, see `archive.agents.provenance.generator`.
+
+    Raises:
+        UsageError: The suggestions break the contract of `Agent.propose`.
+    """
+    rng = provenance.generator(study.seed, history, stream)
+    searched = history.seen_from(agent.space)
+    if history.constraints is not None:
+        searched = adapt(agent, searched)
+
+    return _check(agent, agent.propose(searched, count, rng))
 
 
 def _identity(suggestion: Suggestion) -> tuple[str, str]:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from archive.agents.registry import registry
+from archive.agents.registry import default_agent, registry
+from archive.architecture.layer import BESIDE
 from archive.errors import ArchiveError, StudyConflictError, UsageError
 
 if TYPE_CHECKING:
@@ -144,6 +145,16 @@ def _check_rungs(study: Study, stored: Study) -> None:
             f"study {stored.name!r} exists with {has}, got {requested.describe()}: choose "
             "another name for the study"
         )
+
+
+def agent_of(study: Study) -> str:
+    """Return the name of the agent that began a study; of an imported one, the default agent."""
+    agent = study.config.get("agent")
+    if isinstance(agent, str):
+        return agent
+
+    several = bool(study.further) or BESIDE in study.space_config
+    return default_agent(study.space, several=several)
 
 
 def check_agent(agent: Agent, study: Study) -> None:

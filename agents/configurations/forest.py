@@ -58,18 +58,30 @@ class FittedCodeForest:
     @property
     def noise(self) -> float:
         """Noise variance of one evaluation: what out-of-bag errors exceed the trees' variance by."""
-        means, variances = self._out_of_bag()
-        squares = np.square(self.data.values - means)
-        return max(float((squares - variances).mean()), _LEAST_VARIANCE)
+        return self._excess(*self._out_of_bag())
 
     def loo_log_densities(self) -> Array:
         """Return the log out-of-bag density of each value: (u,) float64."""
-        means, variances = self._out_of_bag()
+        means, variances = self.left_out()
         squares = np.square(self.data.values - means)
-        excess = max(float((squares - variances).mean()), _LEAST_VARIANCE)
-        total = variances + excess
-        logs: Array = -0.5 * (np.log(total) + LOG_TWO_PI + squares / total)
+        logs: Array = -0.5 * (np.log(variances) + LOG_TWO_PI + squares / variances)
         return logs
+
+    def left_out(self) -> tuple[Array, Array]:
+        """Return the out-of-bag means and variances of each value, with noise: (u,), (u,)."""
+        means, variances = self._out_of_bag()
+        return means, variances + self._excess(means, variances)
+
+    def sample(self, codes: Array, count: int, rng: np.random.Generator) -> Array:
+        """Draw trees, and return their values of (m, D) codes: (count, m) float64."""
+        predicted = self._predictions(codes)
+        drawn: Array = predicted[rng.integers(len(predicted), size=count)]
+        return drawn
+
+    def _excess(self, means: Array, variances: Array) -> float:
+        """Return what squared out-of-bag errors exceed the variances by, in the mean."""
+        squares = np.square(self.data.values - means)
+        return max(float((squares - variances).mean()), _LEAST_VARIANCE)
 
     def _out_of_bag(self) -> tuple[Array, Array]:
         """Return means and variances of the trees that did not see each value: (u,), (u,)."""

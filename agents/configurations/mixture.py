@@ -51,6 +51,14 @@ class CodeModel(Protocol):
         """Return the log density of each value given the others: (u,) float64."""
         ...
 
+    def left_out(self) -> tuple[Array, Array]:
+        """Return means and variances of each value, noise included, given the others: (u,), (u,)."""
+        ...
+
+    def sample(self, codes: Array, count: int, rng: np.random.Generator) -> Array:
+        """Draw the noise-free values of (m, D) codes jointly: (count, m) float64."""
+        ...
+
     def hallucinate(self, codes: Array) -> CodeModel:
         """Return the model conditioned on its means at (k, D) codes."""
         ...
@@ -66,6 +74,7 @@ class CodeMixture:
         scale: The fitted outcome transform.
         incumbents: Configurations among which the best one is, (u, D) float64.
         exact: Best standardised value where scores have no noise, else None.
+        values: (u,) float64, standardised mean score of each observed configuration.
     """
 
     models: tuple[CodeModel, ...]
@@ -73,6 +82,7 @@ class CodeMixture:
     scale: Scale
     incumbents: Array
     exact: float | None
+    values: Array
 
     def posterior(self, codes: Array) -> Posterior:
         """Return the posterior of (m, D) codes."""
@@ -85,6 +95,17 @@ class CodeMixture:
         best = np.full(len(self.models), self.exact) if self.exact is not None else self.best
         standardised = Posterior.of_standardised(self.scale, means, variances, best)
         return replace(standardised, weights=self.weights)
+
+    def sample(self, codes: Array, count: int, rng: np.random.Generator) -> Array:
+        """Draw the noise-free standardised values of (m, D) codes jointly: (count, m) float64."""
+        drawn = np.empty((count, len(codes)))
+        of_draw = rng.choice(len(self.models), size=count, p=self.weights)
+        with one_thread():
+            for number, model in enumerate(self.models):
+                rows = np.flatnonzero(of_draw == number)
+                drawn[rows] = model.sample(codes, len(rows), rng)
+
+        return drawn
 
     @property
     def noise(self) -> float:
@@ -168,4 +189,6 @@ def fit(
     kept = np.flatnonzero(weights >= min(LEAST_WEIGHT, float(weights.max()))).tolist()
     heavy = weights[kept] / weights[kept].sum()
     exact = None if history.noisy else float(values.max())
-    return CodeMixture(tuple(models[index] for index in kept), heavy, scale, data.codes, exact)
+    return CodeMixture(
+        tuple(models[index] for index in kept), heavy, scale, data.codes, exact, data.values
+    )

@@ -37,7 +37,7 @@ from scipy.linalg import lapack, solve_triangular
 from scipy.optimize import minimize
 
 from archive.agents.configurations.embedding import ArcEmbedding
-from archive.agents.surrogates.base import Array
+from archive.agents.surrogates.base import Array, square_root
 from archive.agents.surrogates.gp.exact import LOG_TWO_PI, try_cholesky
 from archive.agents.surrogates.gp.likelihood import some_of
 from archive.errors import NumericalError
@@ -125,6 +125,15 @@ class FittedCodeProcess:
     def loo_log_densities(self) -> Array:
         """Return the log density of each value given the others: (u,) float64."""
         return loo_log_densities(self.factor, self.weights)
+
+    def left_out(self) -> tuple[Array, Array]:
+        """Return means and variances of each value given the others: (u,), (u,)."""
+        return left_out(self.factor, self.weights, self.data.values)
+
+    def sample(self, codes: Array, count: int, rng: np.random.Generator) -> Array:
+        """Draw the noise-free values of (m, D) codes jointly: (count, m) float64."""
+        means, covariance = self.joint(codes)
+        return draw(means, covariance, count, rng)
 
     def hallucinate(self, codes: Array) -> FittedCodeProcess:
         """Return the process conditioned on its means at (k, D) codes."""
@@ -273,11 +282,36 @@ def solve(signal: Array, noise: float, data: CodedScores) -> tuple[Array, Array]
 
 def loo_log_densities(factor: Array, weights: Array) -> Array:
     """Return the log density of each value given the others: (u,) float64."""
-    inverse, _ = lapack.dpotri(factor, lower=1)
-    precision = inverse.diagonal()
-    errors = weights / precision
+    errors, precision = _errors(factor, weights)
     logs: Array = 0.5 * (np.log(precision) - LOG_TWO_PI - np.square(errors) * precision)
     return logs
+
+
+def left_out(factor: Array, weights: Array, values: Array) -> tuple[Array, Array]:
+    """Return means and variances of each value, noise included, given the others: (u,), (u,)."""
+    errors, precision = _errors(factor, weights)
+    return values - errors, 1.0 / precision
+
+
+def _errors(factor: Array, weights: Array) -> tuple[Array, Array]:
+    """Return each value minus its mean given the others, and the precision of it: (u,), (u,)."""
+    inverse, _ = lapack.dpotri(factor, lower=1)
+    precision = inverse.diagonal()
+    return weights / precision, precision
+
+
+def draw(means: Array, covariance: Array, count: int, rng: np.random.Generator) -> Array:
+    """Draw from a normal distribution: (count, m) float64.
+
+    Args:
+        means: (m,) float64.
+        covariance: (m, m) float64.
+        count: Number of draws.
+        rng: Source of randomness.
+    """
+    normals = rng.standard_normal((count, len(means)))
+    drawn: Array = means + normals @ square_root(covariance).T
+    return drawn
 
 
 def extend(data: CodedScores, codes: Array, values: Array) -> CodedScores:

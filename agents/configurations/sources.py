@@ -177,19 +177,44 @@ class SourcedProcess:
 
     def predict(self, codes: Array) -> tuple[Array, Array]:
         """Return means and variances of the noise-free values of (m, D) codes: (m,), (m,)."""
+        means, half, features = self._project(codes)
+        total = 1.0 + self._alpha + _VARIANCE * np.square(features).sum(axis=1)
+        variances = total - np.square(half).sum(axis=0)
+        return means, np.maximum(variances, 1e-12)
+
+    def _joint(self, codes: Array) -> tuple[Array, Array]:
+        """Return means, (m,), and covariances, (m, m), of the noise-free values of codes."""
+        means, half, features = self._project(codes)
+        embedded = self.base.embedding.embed(self.base.phi[:-2], codes)
+        prior = process.covariance(embedded, embedded, self._alpha)
+        covariance: Array = prior + _VARIANCE * (features @ features.T) - half.T @ half
+        return means, covariance
+
+    @property
+    def _alpha(self) -> float:
+        return self.share * float(np.exp(self.base.phi[-2]))
+
+    def _project(self, codes: Array) -> tuple[Array, Array, Array]:
+        """Return means, L^-1 times the covariances with the data, and F of (m, D) codes."""
         features = _expectations(self.sources, codes)
         prior = self.base.embedding.embed(self.base.phi[:-2], codes)
-        alpha = self.share * float(np.exp(self.base.phi[-2]))
-        cross = process.covariance(self.base.embedded, prior, alpha)
+        cross = process.covariance(self.base.embedded, prior, self._alpha)
         cross = cross + _VARIANCE * (self.features @ features.T)
         half = solve_triangular(self.factor, cross, lower=True, check_finite=False)
-        total = 1.0 + alpha + _VARIANCE * np.square(features).sum(axis=1)
-        variances = total - np.square(half).sum(axis=0)
-        return cross.T @ self.weights, np.maximum(variances, 1e-12)
+        return cross.T @ self.weights, half, features
 
     def loo_log_densities(self) -> Array:
         """Return the log density of each value given the others: (u,) float64."""
         return process.loo_log_densities(self.factor, self.weights)
+
+    def left_out(self) -> tuple[Array, Array]:
+        """Return means and variances of each value given the others: (u,), (u,)."""
+        return process.left_out(self.factor, self.weights, self.base.data.values)
+
+    def sample(self, codes: Array, count: int, rng: np.random.Generator) -> Array:
+        """Draw the noise-free values of (m, D) codes jointly: (count, m) float64."""
+        means, covariance = self._joint(codes)
+        return process.draw(means, covariance, count, rng)
 
     def hallucinate(self, codes: Array) -> SourcedProcess:
         """Return the process conditioned on its means at (k, D) codes."""

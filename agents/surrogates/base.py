@@ -190,7 +190,7 @@ class Posterior:
         draws = np.empty_like(normals)
         for member in np.unique(members):
             drawn = members == member
-            draws[drawn] = self.means[member] + normals[drawn] @ _square_root(covariances[member]).T
+            draws[drawn] = self.means[member] + normals[drawn] @ square_root(covariances[member]).T
 
         return draws
 
@@ -288,7 +288,8 @@ def check_scores(architectures: Sequence[Architecture], scores: Array) -> None:
         raise NumericalError(f"scores must be finite, got {scores[index]} (observation {index})")
 
 
-def _square_root(covariance: Array) -> Array:
+def square_root(covariance: Array) -> Array:
+    """Return a root R of a covariance, R R^T: (m, m) float64."""
     # Posterior covariances are semi-definite and often singular (replicates, points without
     # uncertainty). Eigenvalues clipped at zero give an exact root where Cholesky would need jitter.
     values, vectors = np.linalg.eigh(covariance)

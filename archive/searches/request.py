@@ -102,14 +102,6 @@ class SearchRequest:
     builder: ConfigurationBuilder | None = None
 
 
-def agent_of(study: Study) -> str:
-    """Return the name of the agent that began a study; of an imported one, the default agent."""
-    from archive.agents.registry import default_agent
-
-    agent = study.config.get("agent")
-    return agent if isinstance(agent, str) else default_agent(study.space)
-
-
 def request_of(
     options: SearchOptions,
     stored: Study | None = None,
@@ -203,12 +195,12 @@ def request_of(
 
 def _agent(options: SearchOptions, stored: Study | None) -> ConfiguredAgent | None:
     """Return the agent of the options or of the study, with its settings; None for the default."""
-    from archive.agents import registry
+    from archive.agents import registry, study_setup
 
     if options.agent is not None:
         return registry.configured(options.agent)
 
-    return None if stored is None else registry.configured(agent_of(stored))
+    return None if stored is None else registry.configured(study_setup.agent_of(stored))
 
 
 def _feasible(space: Space, constraints: tuple[Constraint, ...], costs: KnownCosts) -> Space:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from archive.agents.study_setup import agent_of
 from archive.cli.exit_codes import ExitCode
 from archive.cli.names import AGENT, LAUNCHER, PROTOCOL, RECIPE, SPACE, STUDY, STUDY_LIST, TASK
 from archive.cli.parameters import Count, listed, settings_of
@@ -16,7 +17,6 @@ from archive.cli.render import json_option, print_fields, print_json, print_line
 from archive.cli.study.best import interval, print_pareto
 from archive.cli.trainer.options import limit_options, observe_option, proxies_option
 from archive.errors import UsageError
-from archive.searches.request import agent_of
 from archive.searches.results import unmet_line
 from archive.store.metric_names import OWN_UNIT
 from archive.values import counted, settings_text

@@ -136,11 +136,20 @@ class GaussianProcess:
 
         Rasmussen & Williams, 2006, eqs. (5.10) to (5.12).
         """
-        inverse, _ = lapack.dpotri(self.factor, lower=1)
-        precisions = inverse.diagonal()
-        gaps = self.weights / precisions
+        gaps, precisions = self._gaps()
         densities: Array = 0.5 * (np.log(precisions) - precisions * np.square(gaps) - LOG_TWO_PI)
         return densities
+
+    def left_out(self) -> tuple[Array, Array]:
+        """Return the leave-one-out means and variances of the values with noise: (n,), (n,)."""
+        gaps, precisions = self._gaps()
+        return self.values - gaps, 1.0 / precisions
+
+    def _gaps(self) -> tuple[Array, Array]:
+        """Return y_i minus its leave-one-out mean, and the precision of it: (n,), (n,)."""
+        inverse, _ = lapack.dpotri(self.factor, lower=1)
+        precisions = inverse.diagonal()
+        return self.weights / precisions, precisions
 
     def predict(self, cross: Array, prior: Array) -> tuple[Array, Array]:
         """Return mean and variance of the noise-free function at m points: (m,) and (m,) float64.

@@ -86,6 +86,19 @@ class FittedGP(Fitted):
         densities: Array = summed - np.log(self.sets)
         return densities
 
+    def left_out(self) -> Posterior:
+        """Return the posterior of each observed row with its noise, given the other rows."""
+        means = []
+        variances = []
+        for process in self.processes:
+            mean, variance = process.left_out()
+            means.append(mean)
+            variances.append(variance)
+
+        return Posterior.of_standardised(
+            self.scale, np.array(means), np.array(variances), self.best
+        )
+
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
         """See `Fitted.posterior`.
 
