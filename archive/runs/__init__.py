@@ -15,6 +15,7 @@ is its configuration: the arguments, and a digest of its source files.
 | `life_cycle`   | begin and end of a run                                                         |
 | `recorded_command` | a command under its recorder                                               |
 | `recording`    | `archive.record(…)` within a Python program                                    |
+| `callbacks`    | what Lightning and Hugging Face's Trainer tell of a run                        |
 | `captured`     | the network of a live module                                                   |
 | `surroundings` | packages, devices and settings of a machine                                    |
 | `known_runs`   | runs of this home, by what they were given and by their network                |

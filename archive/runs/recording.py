@@ -163,6 +163,26 @@ class Recording:
 
         return earlier
 
+    def lightning(self) -> Any:
+        """Return a callback of Lightning's Trainer (`archive.runs.callbacks.lightning_callback`).
+
+        Raises:
+            UsageError: Lightning is not installed.
+        """
+        from archive.runs.callbacks import lightning_callback
+
+        return lightning_callback(self)
+
+    def hugging_face(self) -> Any:
+        """Return a callback of Hugging Face's Trainer (`callbacks.hugging_face_callback`).
+
+        Raises:
+            UsageError: The package `transformers` is not installed.
+        """
+        from archive.runs.callbacks import hugging_face_callback
+
+        return hugging_face_callback(self)
+
     def close(self, error: BaseException | None = None) -> None:
         """End the run.
 
