@@ -39,7 +39,8 @@ from archive.launchers.base import LaunchedTrainer
 from archive.queries.catalogue import SavedQueryParameter
 from archive.queries.relatives import Relative
 from archive.queries.results_of import EvaluationItem
-from archive.queries.runs import TriedRun
+from archive.queries.run_changes import ValueChange
+from archive.queries.runs import RunFacets, TriedRun
 from archive.searches.call import SearchResult
 from archive.searches.comparison.standings import SearchComparison
 from archive.searches.comparison.suite import SuiteComparison
@@ -106,8 +107,10 @@ _LAZY = (
     OutlineRow,
     Relative,
     SavedQueryParameter,
+    RunFacets,
     Scaling,
     TriedRun,
+    ValueChange,
 )
 LIBRARY = {shape.__name__: shape for shape in _LAZY}
 """Dataclasses of the library that commands import only where they run."""
@@ -122,7 +125,7 @@ _COMMANDS: dict[str, tuple[type | str, ...]] = {
     "launch stop": ("archive.cli.launch.command:StoppedFleets",),
     "record": ("archive.cli.runs.record:RecordedRun",),
     "compare": ("archive.runs.comparison:RunComparison",),
-    "tried": ("archive.cli.runs.tried:TriedRuns",),
+    "tried": ("archive.queries.runs:FoundRuns",),
     "leaderboard": ("archive.queries.leaderboard:Leaderboard",),
     "query run": ("archive.cli.query:QueryDocument",),
     "query list": ("archive.cli.query:SavedQueryList",),

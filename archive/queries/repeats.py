@@ -12,10 +12,25 @@ many, and none for the number of differences.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from statistics import fmean, variance
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from archive.database.connection import Connection
+
+# No label on `p`: with one, Neo4j may start from the index of the study's proposals.
+REPEATS = """
+UNWIND $configurations AS configuration
+MATCH (a:Architecture {key: configuration.key})
+USING INDEX SEEK a:Architecture(key)
+MATCH (a)<-[:OF]-(p)
+WHERE p.study = configuration.study
+MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
+WHERE e.partial IS NULL
+RETURN configuration.study AS study, configuration.key AS key, p.number AS number, e.value AS value
+"""
 
 LEVEL = 0.95
 """Level of the intervals."""
@@ -94,3 +109,23 @@ def _quantile(freedom: float) -> float:
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, (1 + LEVEL) / 2))
+
+
+def repeats_by_configuration(
+    connection: Connection, configurations: Collection[tuple[str, str]]
+) -> dict[tuple[str, str], list[float]]:
+    """Return the finite values of all whole runs of configurations, oldest first.
+
+    Args:
+        connection: Connection to the archive.
+        configurations: Name of a study and key of a configuration each.
+    """
+    values: dict[tuple[str, str], list[float]] = {pair: [] for pair in configurations}
+    asked = [{"study": study, "key": key} for study, key in values]
+    rows = connection.read(lambda tx: tx.run(REPEATS, configurations=asked).data()) if asked else []
+    rows.sort(key=lambda row: row["number"])
+    for row in rows:
+        if math.isfinite(row["value"]):
+            values[row["study"], row["key"]].append(row["value"])
+
+    return values

@@ -6,14 +6,23 @@ proposals with a motivation, are found by their words as well.
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from archive.objectives import sign
-from archive.store.properties import Row, from_json
+from archive.queries.repeats import difference_of_means, repeats_by_configuration
+from archive.queries.run_changes import NOT_GIVEN, ValueChange, network_changes, value_changes
+from archive.queries.run_filter import (
+    LISTED,
+    TRAINED,
+    RunFilter,
+    matching_groups,
+    objectives_of,
+    values_of,
+)
+from archive.store.properties import Row
 from archive.store.records import Direction, State, StateName
 from archive.values import timestamp
 
@@ -25,49 +34,18 @@ OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
 RETURN p.id AS id, p.study AS study, p.state AS state, p.created AS created, p.program AS program,
        p.motivation AS motivation, p.changed AS changed, p.reason AS reason, p.derived_from AS parent,
        p.configuration AS configuration, p.hyperparameters AS hyperparameters, e.value AS value,
-       e.seed AS seed, e.seconds AS seconds
+       e.seed AS seed, e.seconds AS seconds, p.architecture AS architecture
 """
 
-# The words are in lower case. Lines of `changed` are in `diff`, arguments of `command` in the values.
-FOUND = """
-MATCH (p:Proposal)
-WHERE p.created >= $since AND ($study IS NULL OR p.study = $study)
-  AND (p.program IS NOT NULL OR p.motivation IS NOT NULL)
-WITH p, toLower(coalesce(p.motivation, '') + '\\n' + coalesce(p.program, '') + '\\n' + coalesce(p.reason, '')
-       + '\\n' + coalesce(p.configuration, '') + '\\n' + coalesce(p.hyperparameters, '')
-       + '\\n' + coalesce(p.diff, '') + '\\n' + coalesce(p.log_end, '')
-       + '\\n' + coalesce(p.code_branch, '')) AS text
-WHERE all(word IN $words WHERE text CONTAINS word)
-RETURN p.created AS created, p.id AS id
-"""
+BY_ID = LISTED + _COLUMNS
 
-BY_ID = (
-    """
-UNWIND $ids AS id
-MATCH (p:Proposal {id: id})
-USING INDEX SEEK p:Proposal(id)
-"""
-    + _COLUMNS
-)
+OF_NETWORK = TRAINED + _COLUMNS
 
-OF_NETWORK = (
-    """
+NETWORKS = """
 UNWIND $keys AS key
-MATCH (n:Architecture {functional_key: key})
-USING INDEX SEEK n:Architecture(functional_key)
-MATCH (n)<-[:BUILDS]-(a:Architecture)
-MATCH (a)<-[:OF]-(p:Proposal)
-"""
-    + _COLUMNS
-)
-
-REPEATS = """
-MATCH (a:Architecture {key: $key})
+MATCH (a:Architecture {key: key})-[b:BUILDS]->(n:Architecture)
 USING INDEX SEEK a:Architecture(key)
-MATCH (a)<-[:OF]-(p:Proposal)
-WHERE p.study = $study
-MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
-RETURN e.value AS value ORDER BY p.number
+RETURN key, n.key AS network, b.built AS built
 """
 
 ENDED_BEFORE = """
@@ -75,12 +53,6 @@ MATCH (p:Proposal)
 WHERE p.study = $study AND p.finished <= $moment
 MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
 RETURN p.id AS id, p.finished AS finished, e.value AS value
-"""
-
-DIRECTIONS = """
-UNWIND $studies AS name
-MATCH (s:Study {name: name})
-RETURN name, s.objective AS objective, s.direction AS direction
 """
 
 
@@ -102,7 +74,17 @@ class TriedRun:
         value: That metric; null without a result.
         parent: Id of the run that it is a change of; null without one.
         parent_value: The metric of that run; null without a result.
-        gain: What it brought over its parent, larger is better; null where either has no result.
+        gain: What its configuration brought over its parent's, larger is better: the difference of
+            the means over their repeats; null where either has no result, and for a repeat of its
+            parent.
+        gain_low: Lower end of the interval of 95 % (Welch); null with fewer than two repeats of
+            either.
+        gain_high: Upper end.
+        repeats: Number of results of its configuration.
+        parent_repeats: Number of results of its parent's configuration.
+        changes: Values that differ from its parent's.
+        network: Key of the network that it trained; null where it is unknown.
+        network_changes: What differs from its parent's network, in words.
         seed: Seed; null where it is unknown.
         seconds: Time of the run; null where it is unknown.
         reason: Why it failed; null where it did not.
@@ -122,9 +104,80 @@ class TriedRun:
     parent: str | None
     parent_value: float | None
     gain: float | None
+    gain_low: float | None
+    gain_high: float | None
+    repeats: int
+    parent_repeats: int
+    changes: list[ValueChange]
+    network: str | None
+    network_changes: list[str]
     seed: int | None
     seconds: float | None
     reason: str | None
+
+
+@dataclass(frozen=True)
+class RunFacets:
+    """Numbers of runs by what they have.
+
+    Attributes:
+        studies: By study.
+        programs: By program; ideas without a program are left out.
+        states: By state.
+    """
+
+    studies: dict[str, int]
+    programs: dict[str, int]
+    states: dict[str, int]
+
+
+@dataclass(frozen=True)
+class FoundRuns:
+    """Runs that are asked for.
+
+    Attributes:
+        total: Number of all of them.
+        facets: Their numbers by study, program and state.
+        runs: The newest of them.
+    """
+
+    total: int
+    facets: RunFacets
+    runs: list[TriedRun]
+
+
+def search_runs(connection: Connection, sought: RunFilter, most: int = 20) -> FoundRuns:
+    """Return the newest runs of a kind, and the numbers of all of them.
+
+    Args:
+        connection: Connection to the archive.
+        sought: Which runs.
+        most: Largest number of runs.
+
+    Raises:
+        UnknownNameError: No such run has a value that the condition names.
+        ExpressionError: The condition has no value for any run, as in `'relu' < 3`.
+    """
+    studies: Counter[str] = Counter()
+    programs: Counter[str] = Counter()
+    states: Counter[str] = Counter()
+    matches: list[tuple[int, str]] = []
+    for group in matching_groups(connection, sought):
+        size = len(group.runs)
+        matches += group.runs
+        studies[group.study] += size
+        states[group.state.label] += size
+        if group.program is not None:
+            programs[group.program] += size
+
+    matches.sort(reverse=True)
+    ids = [id_ for _, id_ in matches[:most]]
+    facets = RunFacets(
+        studies=dict(studies.most_common()),
+        programs=dict(programs.most_common()),
+        states=dict(states.most_common()),
+    )
+    return FoundRuns(len(matches), facets, runs_by_id(connection, ids))
 
 
 def find_runs(
@@ -137,39 +190,20 @@ def find_runs(
 ) -> tuple[list[TriedRun], int]:
     """Return the newest runs that hold all of some words, and the number of all such runs.
 
-    Words are looked for in motivation, difference of the source files, arguments, end of the log,
-    reason of a failure, program and branch, whatever their case.
-
     Args:
         connection: Connection to the archive.
-        words: The words; none finds all runs.
+        words: The words (`RunFilter.words`); none finds all runs.
         study: Name of a study; None for all.
         since: Earliest start, in milliseconds since 1970.
         most: Largest number of runs.
     """
-    asked = {"words": [word.lower() for word in words], "since": since, "study": study}
-    rows = connection.read(lambda tx: tx.run(FOUND, asked).data())
-    matches = [(row["created"], row["id"]) for row in rows]
-    matches.sort(reverse=True)
-    ids = [id_ for _, id_ in matches[:most]]
-    return runs_by_id(connection, ids), len(matches)
+    found = search_runs(connection, RunFilter(words, study=study, since=since), most)
+    return found.runs, found.total
 
 
 def runs_by_id(connection: Connection, ids: Sequence[str]) -> list[TriedRun]:
     """Return runs by the ids of their proposals, newest first."""
     return _runs(connection, BY_ID, {"ids": list(ids)})
-
-
-def repeats_of(connection: Connection, study: str, architecture: str) -> list[float]:
-    """Return the values of all runs of a configuration in a study, oldest first.
-
-    Args:
-        connection: Connection to the archive.
-        study: Name of the study.
-        architecture: Key of the configuration.
-    """
-    rows = connection.read(lambda tx: tx.run(REPEATS, study=study, key=architecture).data())
-    return [row["value"] for row in rows if math.isfinite(row["value"])]
 
 
 def best_and_last(
@@ -204,32 +238,67 @@ def runs_of_network(connection: Connection, functional_key: str) -> list[TriedRu
 def _runs(connection: Connection, query: str, parameters: dict[str, Any]) -> list[TriedRun]:
     rows = connection.read(lambda tx: tx.run(query, parameters).data())
     rows.sort(key=lambda row: (row["created"], row["id"]), reverse=True)
-    parents = {row["parent"] for row in rows if row["parent"]}
-    values = {}
-    if parents:
-        for row in connection.read(lambda tx: tx.run(BY_ID, ids=sorted(parents)).data()):
-            values[row["id"]] = row["value"]
+    ids = sorted({row["parent"] for row in rows if row["parent"]})
+    parents = {}
+    if ids:
+        for row in connection.read(lambda tx: tx.run(BY_ID, ids=ids).data()):
+            parents[row["id"]] = row
 
-    names = sorted({row["study"] for row in rows})
-    studies: dict[str, tuple[str, Direction]] = {}
-    if names:
-        for row in connection.read(lambda tx: tx.run(DIRECTIONS, studies=names).data()):
-            studies[row["name"]] = (row["objective"], row["direction"])
+    studies = objectives_of(connection, rows)
+    everything = [*rows, *parents.values()]
+    configurations = {(row["study"], row["architecture"]) for row in everything}
+    repeats = repeats_by_configuration(connection, configurations)
+    networks = _networks_of(connection, {row["architecture"] for row in everything})
+    pairs = []
+    for row in rows:
+        parent = parents.get(row["parent"])
+        if parent is not None:
+            ends = (networks.get(parent["architecture"]), networks.get(row["architecture"]))
+            if ends[0] is not None and ends[1] is not None:
+                pairs.append((ends[0], ends[1]))
 
+    words = network_changes(connection, pairs)
     runs = []
     for row in rows:
-        objective, direction = studies.get(row["study"], ("value", "maximise"))
-        runs.append(_run(row, objective, direction, values.get(row["parent"])))
+        parent = parents.get(row["parent"])
+        network = networks.get(row["architecture"])
+        before = None if parent is None else networks.get(parent["architecture"])
+        changed = words.get((before or "", network or ""), [])
+        runs.append(_run(row, studies[row["study"]], parent, repeats, network, changed))
 
     return runs
 
 
-def _run(row: Row, objective: str, direction: Direction, parent_value: float | None) -> TriedRun:
-    named = json.loads(row["configuration"]) if row["configuration"] else {}
-    gain = None
-    if row["value"] is not None and parent_value is not None:
-        # A difference of nothing has no sign.
-        gain = sign(direction) * (row["value"] - parent_value) or 0.0
+def _networks_of(connection: Connection, keys: Collection[str]) -> dict[str, str]:
+    """Return the key of the network that each configuration has built last, where that is known."""
+    rows = connection.read(lambda tx: tx.run(NETWORKS, keys=sorted(keys)).data()) if keys else []
+    rows.sort(key=lambda row: (row["built"], row["network"]))
+    return {row["key"]: row["network"] for row in rows}
+
+
+def _run(
+    row: Row,
+    study: tuple[str, Direction],
+    parent: Row | None,
+    repeats: Mapping[tuple[str, str], list[float]],
+    network: str | None,
+    changed: list[str],
+) -> TriedRun:
+    objective, direction = study
+    values = values_of(row["configuration"], row["hyperparameters"])
+    results = repeats[row["study"], row["architecture"]]
+    earlier: list[float] = []
+    changes: list[ValueChange] = []
+    difference = None
+    if parent is not None:
+        earlier = repeats[parent["study"], parent["architecture"]]
+        before = values_of(parent["configuration"], parent["hyperparameters"])
+        for change in value_changes(before, values):
+            if change.name not in NOT_GIVEN:
+                changes.append(change)
+
+        if parent["architecture"] != row["architecture"] and row["value"] is not None:
+            difference = difference_of_means(earlier, results, sign(direction))
 
     return TriedRun(
         run=row["id"],
@@ -239,13 +308,20 @@ def _run(row: Row, objective: str, direction: Direction, parent_value: float | N
         program=row["program"],
         motivation=row["motivation"],
         changed=list(row["changed"] or ()),
-        values={**named, **from_json(row["hyperparameters"])},
+        values=values,
         objective=objective,
         direction=direction,
         value=row["value"],
         parent=row["parent"],
-        parent_value=parent_value,
-        gain=gain,
+        parent_value=None if parent is None else parent["value"],
+        gain=None if difference is None else difference.gain,
+        gain_low=None if difference is None else difference.low,
+        gain_high=None if difference is None else difference.high,
+        repeats=len(results),
+        parent_repeats=len(earlier),
+        changes=changes,
+        network=network,
+        network_changes=changed,
         seed=row["seed"],
         seconds=row["seconds"],
         reason=row["reason"],

@@ -8,32 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from archive.errors import UsageError
 from archive.objectives import sign
-from archive.queries.repeats import MeanDifference, difference_of_means
-from archive.queries.runs import repeats_of, runs_by_id
+from archive.queries.repeats import MeanDifference, difference_of_means, repeats_by_configuration
+from archive.queries.run_changes import ValueChange, value_changes
+from archive.queries.runs import runs_by_id
 from archive.values import counted
 
 if TYPE_CHECKING:
     from archive.api import Archive
     from archive.queries.runs import TriedRun
-
-
-@dataclass(frozen=True)
-class ValueChange:
-    """A value that differs between two runs.
-
-    Attributes:
-        name: Its name.
-        first: In the first run; null where it is absent.
-        second: In the second run; null where it is absent.
-    """
-
-    name: str
-    first: Any
-    second: Any
 
 
 @dataclass(frozen=True)
@@ -94,8 +80,9 @@ def compare_runs(archive: Archive, first: str, second: str) -> RunComparison:
             f"{first} and {second} are of different studies: their values are not comparable"
         )
 
-    first_values = repeats_of(archive.connection, first_run.study, keys[0])
-    second_values = repeats_of(archive.connection, first_run.study, keys[1])
+    configurations = [(first_run.study, key) for key in keys]
+    repeats = repeats_by_configuration(archive.connection, configurations)
+    first_values, second_values = (repeats[pair] for pair in configurations)
     builds = archive.builds.of(keys)
     networks = [builds[key].network if key in builds else None for key in keys]
     difference = None
@@ -109,22 +96,13 @@ def compare_runs(archive: Archive, first: str, second: str) -> RunComparison:
         second_values=second_values,
         first_network=networks[0],
         second_network=networks[1],
-        changes=_changes(first_run.values, other.values),
+        changes=value_changes(first_run.values, other.values),
         changed=_changed(first_run, other),
         gain=None if difference is None else difference.gain,
         low=None if difference is None else difference.low,
         high=None if difference is None else difference.high,
         words=_words(first_run, first_values, second_values, difference),
     )
-
-
-def _changes(first: dict[str, Any], second: dict[str, Any]) -> list[ValueChange]:
-    changes = []
-    for name in dict.fromkeys([*first, *second]):
-        if first.get(name) != second.get(name):
-            changes.append(ValueChange(name, first.get(name), second.get(name)))
-
-    return changes
 
 
 def _changed(first: TriedRun, second: TriedRun) -> list[str]:

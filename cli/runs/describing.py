@@ -3,31 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from archive.queries.run_changes import NOT_GIVEN
 from archive.values import short_settings
 
-OF_PROGRAM = ("program", "code")
-"""Values that every recorded run has."""
+if TYPE_CHECKING:
+    from archive.queries.runs import TriedRun
 
 _MOST_FILES = 3
 _MOST_LETTERS = 200
+
+
+def describe_run(run: TriedRun) -> str:
+    """Return the reason for a run, and what it changes of its parent, else what it was given."""
+    if run.parent is None or not (run.changes or run.changed or run.network_changes):
+        return describe_values(run.motivation, run.changed, run.values)
+
+    parts = list(run.changed[:_MOST_FILES])
+    parts += map(str, run.changes)
+    parts += [f"network: {change}" for change in run.network_changes]
+    return _join([run.motivation, ", ".join(parts)])
 
 
 def describe_values(
     motivation: str | None, changed: Sequence[str], values: Mapping[str, Any]
 ) -> str:
     """Return the reason for a run, the source files that it changed, and what it was given, in short."""
-    parts = []
-    if motivation:
-        parts.append(motivation)
+    settings = {name: value for name, value in values.items() if name not in NOT_GIVEN}
+    given = short_settings([settings])[0] if settings else ""
+    return _join([motivation, ", ".join(changed[:_MOST_FILES]), given])
 
-    if changed:
-        parts.append(", ".join(changed[:_MOST_FILES]))
 
-    settings = {name: value for name, value in values.items() if name not in OF_PROGRAM}
-    if settings:
-        parts.append(short_settings([settings])[0])
-
-    text = "; ".join(parts)
+def _join(parts: Sequence[str | None]) -> str:
+    text = "; ".join(part for part in parts if part)
     return text if len(text) <= _MOST_LETTERS else f"{text[:_MOST_LETTERS]}…"

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from archive.cli.runs.tried import read_day
+from archive.cli.runs.tried import read_days
 from archive.errors import UsageError
 from tests.support.commands import Shell
 from tests.support.json_documents import check
@@ -58,8 +58,13 @@ def test_runs_are_recorded_and_found_with_what_they_brought(archive, user, capfd
     (document,) = check("tried", user.types("tried", "twice", "--json").stdout)
     assert document["runs"][0]["reason"] == "ended with status 1: ValueError: diverged"
     assert document["total"] == 1
-    assert "2 of 3 runs: --limit shows more" not in table
-    assert "1 of 3 runs: --limit shows more" in user.types("tried", "--limit", "1").stderr
+    assert "rate 0.5 -> 0.25" in table and "#00000" in table
+    counts = "1 of 3 runs: 2 complete, 1 failed; --limit shows more"
+    assert counts in user.types("tried", "--limit", "1").stderr
+    slow = user.types("tried", "--where", "rate < 0.4", "--program", "train.py").stdout
+    assert "tuning#00001" in slow and "tuning#00000" not in slow
+    wrong = user.types("tried", "--where", "rat < 0.4", code=2).stderr
+    assert "unknown value 'rat': did you mean rate?" in wrong
 
 
 def test_the_leaderboard_says_what_is_more_than_noise(archive, user):
@@ -130,12 +135,18 @@ def test_a_process_of_its_own_delivers_and_the_program_does_not_wait(
         pytest.fail(log.read_text())
 
 
-@pytest.mark.parametrize("text", ["2026", "2026-08", "2026-08-31"])
-def test_a_day_a_month_or_a_year(text):
-    assert read_day(text) >= read_day("2026")
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [("2026", 365), ("2028", 366), ("2026-02", 28), ("2026-12", 31), ("2026-08-31", 1)],
+)
+def test_a_day_a_month_or_a_year(text, days, monkeypatch):
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    begin, following = read_days("--since", text)
+    assert following - begin == days * 86_400_000
 
 
 @pytest.mark.parametrize("text", ["yesterday", "2026-13", ""])
 def test_no_other_text_is_a_day(text):
-    with pytest.raises(UsageError, match="--since takes a day"):
-        read_day(text)
+    with pytest.raises(UsageError, match="--until takes a day"):
+        read_days("--until", text)
