@@ -39,8 +39,8 @@ from archive.launchers.base import LaunchedTrainer
 from archive.queries.catalogue import SavedQueryParameter
 from archive.queries.relatives import Relative
 from archive.queries.results_of import EvaluationItem
-from archive.queries.run_changes import ValueChange
 from archive.queries.runs import RunFacets, TriedRun
+from archive.queries.tried.changes import ValueChange
 from archive.searches.call import SearchResult
 from archive.searches.comparison.standings import SearchComparison
 from archive.searches.comparison.suite import SuiteComparison
@@ -136,6 +136,7 @@ _COMMANDS: dict[str, tuple[type | str, ...]] = {
     "study log": (StudyLog,),
     "study log --follow": (LogLine, TrialLogLine),
     "study delete": (Deletion,),
+    "study lineage": ("archive.queries.tried.tree:RunTree",),
     "study export": ("archive.cli.study.export:StudyExport",),
     "study export --format json": (ExportDocument,),
     "study export --format jsonl": (ExportLine,),

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from archive.objectives import sign
 from archive.queries.repeats import difference_of_means, repeats_by_configuration
-from archive.queries.run_changes import NOT_GIVEN, ValueChange, network_changes, value_changes
-from archive.queries.run_filter import (
+from archive.queries.tried.changes import NOT_GIVEN, ValueChange, network_changes, value_changes
+from archive.queries.tried.filters import (
     LISTED,
     TRAINED,
     RunFilter,

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from archive.errors import UsageError
 from archive.objectives import sign
 from archive.queries.repeats import MeanDifference, difference_of_means, repeats_by_configuration
-from archive.queries.run_changes import ValueChange, value_changes
 from archive.queries.runs import runs_by_id
+from archive.queries.tried.changes import ValueChange, value_changes
 from archive.values import counted
 
 if TYPE_CHECKING:

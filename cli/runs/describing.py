@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from archive.queries.run_changes import NOT_GIVEN
+from archive.queries.tried.changes import NOT_GIVEN
 from archive.values import short_settings
 
 if TYPE_CHECKING:

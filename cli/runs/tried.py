@@ -17,8 +17,8 @@ from archive.store.records import State, StateName
 from archive.values import counted
 
 if TYPE_CHECKING:
-    from archive.queries.run_filter import RunFilter
     from archive.queries.runs import FoundRuns, TriedRun
+    from archive.queries.tried.filters import RunFilter
 
 _SHOWN = 60
 
@@ -70,8 +70,8 @@ def tried(
     Example: archive tried muon --since 2026-08 --where "lr < 0.01"
     """
     from archive.parameters import parser
-    from archive.queries.run_filter import RunFilter
     from archive.queries.runs import search_runs
+    from archive.queries.tried.filters import RunFilter
 
     condition = None if where is None else parser.parse(where)
     states = {member.label: member for member in State}

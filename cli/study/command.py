@@ -130,6 +130,7 @@ class StudyDocument(StudyItem):
         "export": "archive.cli.study.export",
         "gain": "archive.cli.study.gain",
         "importance": "archive.cli.study.importance",
+        "lineage": "archive.cli.study.lineage",
         "log": "archive.cli.study.log",
         "plot": "archive.cli.study.export",
         "watch": "archive.cli.study.watch",

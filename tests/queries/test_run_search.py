@@ -6,8 +6,8 @@ from archive.architecture.parameter_operations import graph_of_values
 from archive.errors import UnknownNameError
 from archive.parameters.expressions import ExpressionError
 from archive.parameters.parser import parse
-from archive.queries.run_filter import RunFilter
 from archive.queries.runs import search_runs
+from archive.queries.tried.filters import RunFilter
 from archive.runs.imported import import_runs
 from archive.runs.table_columns import RunMapping
 from archive.store.records import State

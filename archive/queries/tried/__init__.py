@@ -1,0 +1,10 @@
+"""What was tried: which runs are asked for, what each changes, and which came from which.
+
+| module    | concept                                                        |
+|-----------|----------------------------------------------------------------|
+| `filters` | runs by words, by conditions on their values, by what they are |
+| `changes` | what a run changes of another one                              |
+| `tree`    | the runs of a study as trees                                   |
+
+`archive.queries.runs` returns the runs, `archive.queries.repeats` compares them beyond noise.
+"""
