@@ -9,8 +9,11 @@ A digest is the name of git's blob, so that a file without changes is not even r
     digest       of all of them: two runs with one digest ran the same code
 
 The texts of files that git has not stored are kept in a folder of blobs, each once, compressed.
+Files of submodules count as files of the repository around them.
+
 Limits (`MOST_FILES`, `MOST_FILE_BYTES`, `MOST_BYTES`) hold whatever lies in the folder; what they
-leave out is counted.
+leave out is counted. A file that is too large has its size as its digest, so that a change of it is
+named.
 """
 
 from __future__ import annotations
@@ -39,8 +42,12 @@ SUFFIXES = frozenset(
 MOST_FILES = 5_000
 MOST_FILE_BYTES = 1 << 20
 MOST_BYTES = 32 << 20
+MOST_SUBMODULES = 32
 MOST_DIFF = 1 << 16
 """Longest difference that is kept, in letters."""
+
+_LARGE = "large-"
+"""Begin of the digest of a file whose text is not read; its size follows."""
 
 GIT_SECONDS = 10.0
 """Time after which git is given up; a repository on a slow disk must not stop a run."""
@@ -98,15 +105,20 @@ class FileChange:
         added: Number of added lines.
         removed: Number of removed lines.
         text: The change as lines of a unified difference.
+        is_large: Whether the file is too large for its lines to be kept.
     """
 
     path: str
     added: int
     removed: int
     text: str
+    is_large: bool = False
 
     def __str__(self) -> str:
         """Return the change on one line, `train.py +3 -1`."""
+        if self.is_large:
+            return f"{self.path} (large)"
+
         return f"{self.path} +{self.added} -{self.removed}"
 
 
@@ -165,8 +177,13 @@ def changes_of(before: CodeState, after: CodeState, blobs: BlobFolder) -> list[F
         if old == new:
             continue
 
-        old_text = _text_of(before, old, blobs)
-        new_text = _text_of(after, new, blobs)
+        if _is_large(old) or _is_large(new):
+            text = f"{path}: {_size_in_words(old)} -> {_size_in_words(new)}, lines are not kept\n"
+            changes.append(FileChange(path, 0, 0, text, is_large=True))
+            continue
+
+        old_text = _text_of(before, path, old, blobs)
+        new_text = _text_of(after, path, new, blobs)
         changes.append(_change(path, old_text, new_text))
 
     return changes
@@ -205,13 +222,28 @@ def difference_text(changes: list[FileChange], secrets: Secrets) -> str:
     return "".join(parts)
 
 
+def _is_large(digest: str | None) -> bool:
+    return digest is not None and digest.startswith(_LARGE)
+
+
+def _size_in_words(digest: str | None) -> str:
+    if not digest:
+        return "absent"
+
+    if not _is_large(digest):
+        return "small"
+
+    return f"{int(digest.removeprefix(_LARGE)) / (1 << 20):.1f} MiB"
+
+
 def _state_of_repository(top: Path, blobs: BlobFolder) -> CodeState:
     committed = _listed(_git(top, "ls-tree", "-r", "-z", "HEAD"))
+    index = _git(top, "ls-files", "-s", "-z")
     files: dict[str, str] = {}
     changed: dict[str, str] = {}
     total = 0
     omitted = 0
-    for path, digest in _listed(_git(top, "ls-files", "-s", "-z")).items():
+    for path, digest in _listed(index).items():
         if _is_source(path):
             files[path] = digest
 
@@ -225,19 +257,33 @@ def _state_of_repository(top: Path, blobs: BlobFolder) -> CodeState:
         if content is None:
             files.pop(path, None)
             omitted += os.path.exists(top / path)
+            size = _large_size(top / path)
+            if size is not None:
+                files[path] = f"{_LARGE}{size}"
+
             continue
 
         total += len(content)
         files[path] = blob_digest(content)
         blobs.write(files[path], content)
 
-    if len(files) > MOST_FILES:
-        omitted += len(files) - MOST_FILES
-        files = dict(sorted(files.items())[:MOST_FILES])
-
     for path in {*files, *committed}:
         if _is_source(path) and files.get(path) != committed.get(path):
             changed[path] = committed.get(path, "")
+
+    for module in _submodules(index)[:MOST_SUBMODULES]:
+        if not (top / module / ".git").exists():
+            continue
+
+        inner = _state_of_repository(top / module, blobs)
+        omitted += inner.omitted
+        files |= {f"{module}/{path}": digest for path, digest in inner.files.items()}
+        changed |= {f"{module}/{path}": digest for path, digest in inner.committed.items()}
+
+    if len(files) > MOST_FILES:
+        omitted += len(files) - MOST_FILES
+        files = dict(sorted(files.items())[:MOST_FILES])
+        changed = {path: digest for path, digest in changed.items() if path in files}
 
     branch = _git(top, "symbolic-ref", "--short", "-q", "HEAD")
     commit = _git(top, "rev-parse", "-q", "--verify", "HEAD")
@@ -250,15 +296,19 @@ def _state_without_git(folder: Path, blobs: BlobFolder) -> CodeState:
     omitted = 0
     for path in _walk(folder):
         content = None
+        name = path.relative_to(folder).as_posix()
         if len(files) < MOST_FILES:
             content = _read_source(path, MOST_BYTES - total)
 
         if content is None:
             omitted += 1
+            size = _large_size(path) if len(files) < MOST_FILES else None
+            if size is not None:
+                files[name] = f"{_LARGE}{size}"
+
             continue
 
         total += len(content)
-        name = path.relative_to(folder).as_posix()
         files[name] = blob_digest(content)
         blobs.write(files[name], content)
 
@@ -306,16 +356,30 @@ def _read_source(path: Path, most: int) -> bytes | None:
     return None if b"\0" in content[:8192] else content
 
 
+def _large_size(path: Path) -> int | None:
+    """Return the size of a regular file that is too large to be read; None for any other."""
+    with suppress(OSError):
+        about = path.lstat()
+        if stat.S_ISREG(about.st_mode) and about.st_size > MOST_FILE_BYTES:
+            return about.st_size
+
+    return None
+
+
 def _is_source(path: str) -> bool:
     return os.path.splitext(path)[1].lower() in SUFFIXES
 
 
-def _text_of(state: CodeState, digest: str | None, blobs: BlobFolder) -> str:
+def _text_of(state: CodeState, path: str, digest: str | None, blobs: BlobFolder) -> str:
     """Return the text of a file of a state; empty where it is nowhere."""
     if not digest:
         return ""
 
     content = blobs.read(digest)
+    if content is None:
+        # Below a submodule, git reads that repository.
+        content = _git((state.folder / path).parent, "cat-file", "blob", digest)
+
     if content is None:
         content = _git(state.folder, "cat-file", "blob", digest)
 
@@ -350,6 +414,17 @@ def _listed(output: bytes | None) -> dict[str, str]:
                 files[os.fsdecode(path)] = digest.decode()
 
     return files
+
+
+def _submodules(index: bytes | None) -> list[str]:
+    """Return the paths of the submodules in the output of `ls-files -s`."""
+    modules = []
+    for entry in (index or b"").split(b"\0"):
+        about, _, path = entry.partition(b"\t")
+        if about.startswith(b"160000"):
+            modules.append(os.fsdecode(path))
+
+    return modules
 
 
 def _paths(output: bytes | None) -> list[str]:

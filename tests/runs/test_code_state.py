@@ -86,7 +86,7 @@ def test_a_repository_without_a_commit(tmp_path, blobs):
     assert uncommitted(state, blobs) == []
 
 
-def test_a_submodule_is_left_to_its_own_repository(repository, blobs):
+def test_files_of_a_submodule_are_files_of_the_program(repository, blobs):
     inner = repository / "inner"
     inner.mkdir()
     git(inner, "init", "-q")
@@ -95,7 +95,25 @@ def test_a_submodule_is_left_to_its_own_repository(repository, blobs):
     git(inner, "commit", "-qm", "inner")
     git(repository, "add", "inner")
     git(repository, "commit", "-qm", "with a submodule")
-    assert list(read_state(repository, blobs).files) == ["train.py"]
+    state = read_state(repository, blobs)
+    assert sorted(state.files) == ["inner/lib.py", "train.py"]
+    assert uncommitted(state, blobs) == []
+    (inner / "lib.py").write_text("2\n")
+    edited = read_state(repository, blobs)
+    assert list(map(str, uncommitted(edited, blobs))) == ["inner/lib.py +1 -1"]
+    assert "-1\n+2\n" in changes_of(state, edited, blobs)[0].text
+
+
+def test_a_file_that_is_too_large_is_named_with_its_size(repository, blobs):
+    clean = read_state(repository, blobs)
+    (repository / "train.py").write_text("x" * (code_state.MOST_FILE_BYTES + 1))
+    large = read_state(repository, blobs)
+    assert large.digest != clean.digest
+    (change,) = changes_of(clean, large, blobs)
+    assert (str(change), change.text) == (
+        "train.py (large)",
+        "train.py: small -> 1.0 MiB, lines are not kept\n",
+    )
 
 
 def test_without_git_the_files_of_the_folder_count(tmp_path, blobs, monkeypatch):
@@ -123,7 +141,7 @@ def test_limits_hold_and_say_what_they_leave_out(tmp_path, blobs, monkeypatch):
 
     state = read_state(folder, blobs)
     assert len(state.files) == 3
-    assert state.omitted == 3
+    assert state.omitted == 4
 
 
 def test_a_huge_difference_is_cut(repository, blobs):
