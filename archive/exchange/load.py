@@ -16,7 +16,7 @@ Studies may get other names, in their own records and in those that refer to the
 |------------|-------------------------------------------------------------------|
 | warm_start | its source                                                        |
 | evaluation | `answered_from`, the result of another study that it is a copy of |
-| proposal   | its result, and its basis: the studies that the agent learnt from |
+| proposal   | its result; its basis: the studies that the agent learnt from; the run that it is a change of |
 
 A record that the archive has under the same references keeps them: both copies of its study agree,
 and used the archive's copy of the renamed study. All other records refer to the file's copy.
@@ -38,6 +38,7 @@ from archive.exchange.apply import compare, existing, identity, prepare, store
 from archive.exchange.export_queries import asking
 from archive.exchange.file_format import MOST_BYTES, Contents, DumpReader
 from archive.exchange.record_schema import Record, text_of
+from archive.store.derivations import link_missing
 from archive.store.properties import from_json, study_of, to_json
 from archive.store.studies.creation import check_new_name
 from archive.store.studies.deletion import MARK_OF_DELETED
@@ -58,8 +59,11 @@ _OWN = {"study": "name", "warm_start": "study", "proposal": "study", "evaluation
 _REFERENCES = {
     "warm_start": ("source",),
     "evaluation": ("answered_from",),
-    "proposal": ("result", "based_on"),
+    "proposal": ("result", "based_on", "derived_from"),
 }
+
+_PROPERTIES = ("answered_from", "based_on", "derived_from")
+"""References that are properties."""
 
 
 class RenamedRecord(NamedTuple):
@@ -128,6 +132,8 @@ def load(
         if written is not None:
             changed.update(written.result())
 
+    # A run may come before its parent in the file, and in the archive before the file.
+    link_missing(connection)
     if notify and reader.unmeasured:
         notify(
             f"seconds of {counted(reader.unmeasured, 'result')} are left out: "
@@ -400,7 +406,7 @@ def _find_stored(record: Record, name: str) -> Any:
 
 def _place(record: Record, name: str) -> Record:
     """Return the part of a record that has a reference."""
-    holder: Record = record["properties"] if name in ("answered_from", "based_on") else record
+    holder: Record = record["properties"] if name in _PROPERTIES else record
     return holder
 
 
@@ -410,7 +416,7 @@ def _rename(name: str, value: str, names: Mapping[str, str]) -> str:
         return _rename_basis(value, names)
 
     study, mark, number = value.rpartition("#")
-    if name in ("id", "result", "answered_from"):
+    if name in ("id", "result", "answered_from", "derived_from"):
         return f"{names[study]}#{number}" if mark and study in names else value
 
     return names.get(value, value)

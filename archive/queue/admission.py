@@ -25,7 +25,7 @@ from archive.database.statements import by_column, follows_from_state, revised, 
 from archive.database.write_lock import LONG
 from archive.errors import UnknownNameError, UsageError
 from archive.queue.completion import ProposalResult, complete
-from archive.store import architectures
+from archive.store import architectures, derivations
 from archive.store.properties import from_json, proposal_from, proposal_id, to_json
 from archive.store.records import Proposal, Result, State
 from archive.store.studies.configurations import configuration_properties, named_within
@@ -261,6 +261,7 @@ def _admit(tx: ManagedTransaction, request: Request, *, again: bool) -> list[Pro
     architectures.store(tx, _networks(admitted))
     counts: dict[str, Any] = {"total": total + len(rows), "next": first + len(rows)}
     times = write_all(tx, CREATE, rows, study=request.study, agent=request.agent, **counts)["times"]
+    derivations.link(tx, rows)
     stored = by_column(rows, "id")
     for id_, created, finished in times:
         stored[id_] = {**stored[id_], "created": created, "finished": finished}

@@ -134,7 +134,14 @@ BLOCKS = Migration(
     convert=lambda connection: add_blocks(connection),
 )
 
-MIGRATIONS = (BASELINE, WEIGHTS, PROXIES, BUILDS, BLOCKS)
+DERIVATIONS = Migration(
+    11,
+    "runs that are changes of other runs",
+    relationships=("DERIVED_FROM",),
+    convert=lambda connection: link_runs(connection),
+)
+
+MIGRATIONS = (BASELINE, WEIGHTS, PROXIES, BUILDS, BLOCKS, DERIVATIONS)
 LATEST = MIGRATIONS[-1].version
 """Version of the schema that this release writes."""
 
@@ -328,6 +335,13 @@ def _add_some_blocks(tx: ManagedTransaction) -> int:
 
     tx.run(LOCK_LABEL).consume()
     return add_missing_blocks(tx)
+
+
+def link_runs(connection: Connection) -> None:
+    """Link the runs that an earlier release stored to those that they are changes of."""
+    from archive.store.derivations import link_missing
+
+    link_missing(connection)
 
 
 def rename_label(connection: Connection, old: str, new: str, key: str) -> None:

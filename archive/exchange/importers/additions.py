@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from archive.errors import UsageError
 from archive.queue.admission import Request, SuggestionLike, admit
+from archive.store.derivations import link_missing
 from archive.store.dump_statements import NUMBERS_OF_IMPORT
 from archive.store.records import Result
 
@@ -73,7 +74,16 @@ def add_missing(
                 f"the study {study!r} has no room for {len(left)} {noun}s: raise its budget"
             )
 
+    # A parent may have been added after its child, also by an import that was interrupted.
+    if any(_has_parent(addition.suggestion) for addition in additions):
+        link_missing(archive.connection, study)
+
     return missing
+
+
+def _has_parent(suggestion: SuggestionLike) -> bool:
+    properties = getattr(suggestion, "properties", None) or {}
+    return "derived_from" in properties
 
 
 def find_missing(
