@@ -8,7 +8,8 @@ Lines of output, in this order:
 
 A line with a step, an epoch or an iteration is a point of the curve; the last value of each metric
 is the result's. Files that the program writes beside (`metrics.jsonl`, `metrics.json`) are read as
-such lines. Curves keep at most `MOST_POINTS` points: beyond, every second one is left out.
+such lines. Curves keep about `MOST_POINTS` points: beyond, every second value is left out of the
+metrics that have more than `MOST_SPARSE`, so that a validation every thousand steps stays whole.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ OF_PROCESS = ("cpu_seconds", "peak_memory_bytes")
 """Metrics of the process of a program; no run is judged by them unless the user says so."""
 
 MOST_POINTS = 2_000
+MOST_SPARSE = MOST_POINTS // 4
+"""Values of a metric that are kept whole, whatever the other metrics have."""
 MOST_METRICS = 200
 MOST_NAME = 200
 """Longest name of a metric, in letters."""
@@ -69,8 +72,10 @@ class Measurements:
     pattern: re.Pattern[str] | None = None
     latest: dict[str, float] = field(default_factory=dict)
     points: dict[int, dict[str, float]] = field(default_factory=dict)
+    _counts: dict[str, int] = field(default_factory=dict)
     _distance: int = 0
     _last: int = -1
+    _limit: int = MOST_POINTS
 
     def read_line(self, line: str) -> None:
         """Take the metrics of a line, if it has any."""
@@ -88,9 +93,9 @@ class Measurements:
             self._read_pattern(text)
         elif text.startswith("{'"):
             # A dictionary as Python prints it.
-            self._read_object(text.replace("'", '"'))
+            self.read_object(text.replace("'", '"'))
         elif text.startswith("{"):
-            self._read_object(text)
+            self.read_object(text)
         elif ":" in text or "=" in text:
             self._read_pairs(text)
 
@@ -101,13 +106,27 @@ class Measurements:
             if not is_new or (len(self.latest) < MOST_METRICS and _is_name(name)):
                 self.latest[name] = value
 
-        if step is None or not self._takes(step):
+        if step is None or not 0 <= step <= MOST_STEP:
             return
 
-        self._last = max(self._last, step)
-        kept = {name: value for name, value in metrics.items() if name in self.latest}
-        self.points.setdefault(step, {}).update(kept)
-        if len(self.points) > MOST_POINTS:
+        is_due = self._takes(step)
+        kept = {}
+        for name, value in metrics.items():
+            if name in self.latest and (is_due or self._counts.get(name, 0) < MOST_SPARSE):
+                kept[name] = value
+
+        if not kept:
+            return
+
+        if is_due:
+            self._last = max(self._last, step)
+
+        point = self.points.setdefault(step, {})
+        for name in kept.keys() - point.keys():
+            self._counts[name] = self._counts.get(name, 0) + 1
+
+        point.update(kept)
+        if len(self.points) > self._limit:
             self._thin()
 
     def read_file(self, path: Path) -> None:
@@ -118,7 +137,7 @@ class Measurements:
 
         if path.suffix == ".json":
             if about.st_size <= MOST_FILE_BYTES:
-                self._read_object(path.read_text(encoding="utf-8", errors="replace"))
+                self.read_object(path.read_text(encoding="utf-8", errors="replace"))
 
             return
 
@@ -126,7 +145,7 @@ class Measurements:
             # The end of a long file has the last values.
             file.seek(max(0, about.st_size - MOST_LINES_BYTES))
             while line := file.readline(MOST_LINE):
-                self._read_object(line.strip())
+                self.read_object(line.strip())
 
     def result(self) -> dict[str, float]:
         """Return the last value of each metric that is a number."""
@@ -148,10 +167,11 @@ class Measurements:
 
         return curve
 
-    def _read_object(self, text: str) -> None:
+    def read_object(self, text: str) -> None:
+        """Take the metrics of a JSON object, if the text is one."""
         try:
             document = json.loads(text)
-            values = _flat(document) if isinstance(document, dict) else []
+            values = flat(document) if isinstance(document, dict) else []
         except (ValueError, RecursionError):
             return
 
@@ -208,23 +228,35 @@ class Measurements:
         if step in self.points:
             return True
 
-        return 0 <= step <= MOST_STEP and (
-            not self._distance or step >= self._last + self._distance
-        )
+        return not self._distance or step >= self._last + self._distance
 
     def _thin(self) -> None:
-        """Leave out every second point."""
-        steps = sorted(self.points)[::2]
-        self.points = {step: self.points[step] for step in steps}
-        self._distance = steps[1] - steps[0]
+        """Leave out every second value of the metrics with many."""
+        most = MOST_SPARSE if len(self.points) <= 5 * MOST_POINTS else 0
+        dense = {name for name, count in self._counts.items() if count > most}
+        steps = [step for step in sorted(self.points) if not dense.isdisjoint(self.points[step])]
+        for step in steps[1::2]:
+            point = self.points[step]
+            for name in dense.intersection(point):
+                del point[name]
+                self._counts[name] -= 1
+
+            if not point:
+                del self.points[step]
+
+        if len(steps) > 2:
+            self._distance = 2 * self._distance or steps[2] - steps[0]
+
+        self._limit = max(MOST_POINTS, len(self.points) + MOST_POINTS // 2 - 1)
 
 
-def compile_pattern(text: str) -> re.Pattern[str]:
+def compile_pattern(text: str, option: str = "--metrics") -> re.Pattern[str]:
     r"""Return a user's pattern for lines.
 
     Args:
         text: A regular expression with a group for each metric, `val=(?P<val_loss>\S+)`, or with
             the groups `name` and `value`; a group `step` orders the points.
+        option: The option that has it, for the message.
 
     Raises:
         UsageError: It is no regular expression, or has no named group.
@@ -232,12 +264,12 @@ def compile_pattern(text: str) -> re.Pattern[str]:
     try:
         pattern = re.compile(text)
     except re.error as error:
-        raise UsageError(f"--metrics is no regular expression: {error}, in {text!r:.80}") from None
+        raise UsageError(f"{option} is no regular expression: {error}, in {text!r:.80}") from None
 
     names = set(pattern.groupindex) - set(STEPS)
     if not names or (("name" in names) != ("value" in names)):
         raise UsageError(
-            "--metrics needs a named group for each metric, as in 'val=(?P<val_loss>\\S+)', or the "
+            f"{option} needs a named group for each metric, as in 'val=(?P<val_loss>\\S+)', or the "
             f"groups name and value, got {text!r:.80}"
         )
 
@@ -294,12 +326,12 @@ def _is_text(line: str) -> bool:
     return "\ufffd" not in line and line.replace("\t", " ").isprintable()
 
 
-def _flat(document: Mapping[str, Any], group: str = "") -> list[tuple[str, Any]]:
+def flat(document: Mapping[str, Any], group: str = "") -> list[tuple[str, Any]]:
     """Return the values of an object, with inner objects as `group/name`."""
     values: list[tuple[str, Any]] = []
     for name, value in document.items():
         if isinstance(value, dict):
-            values += _flat(value, f"{group}{name}/")
+            values += flat(value, f"{group}{name}/")
         else:
             values.append((f"{group}{name}", value))
 

@@ -97,6 +97,26 @@ def test_a_long_curve_is_thinned_evenly(count, distance):
     assert measurements.latest == {"loss": count - 1.0}
 
 
+def test_a_metric_of_few_steps_stays_whole_beside_one_of_many():
+    measurements = Measurements()
+    for step in range(50_000):
+        measurements.add(step, {"loss": 1.0})
+        if step % 500 == 499:
+            measurements.add(step, {"val": float(step)})
+
+    curve = measurements.curve()
+    assert len(curve["epoch"]) <= MOST_POINTS + 100
+    assert [value for value in curve["val"] if value == value] == list(range(499, 50_000, 500))
+
+
+def test_many_metrics_with_steps_of_their_own_are_bounded():
+    measurements = Measurements()
+    for step in range(40_000):
+        measurements.add(step, {f"metric {step % 100}": 1.0})
+
+    assert len(measurements.points) <= 6 * MOST_POINTS
+
+
 def test_a_file_of_lines_is_read_whatever_its_length(tmp_path, monkeypatch):
     path = tmp_path / "metrics.jsonl"
     path.write_text('{"step": 1, "first": 1}\n' + '{"step": 2, "loss": 3}\n' * 100)
