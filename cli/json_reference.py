@@ -178,7 +178,12 @@ _COMMANDS: dict[str, tuple[type | str, ...]] = {
     "import optuna": ("archive.cli.exchange.import_optuna:StudyImport",),
     "import model": (ModelImport,),
     "import onnx": (ModelImport,),
+    "import git": ("archive.runs.imported:RunImport",),
+    "import mlflow": ("archive.runs.imported:RunImport",),
+    "import neptune": ("archive.runs.imported:RunImport",),
     "import runs": ("archive.runs.imported:RunImport",),
+    "import tensorboard": ("archive.runs.imported:RunImport",),
+    "import wandb": ("archive.runs.imported:RunImport",),
     "import zoo": ("archive.cli.exchange.import_zoo:ZooImport",),
     "bench machine": ("archive.cli.bench.command:MachineFigures",),
     "bench search": (

@@ -20,7 +20,8 @@ is its configuration: the arguments, and a digest of its source files.
 | `surroundings` | packages, devices and settings of a machine                                    |
 | `known_runs`   | runs of this home, by what they were given and by their network                |
 | `delivery`     | from folders of runs to the archive                                            |
-| `table_files`, `table_columns`, `imported` | runs that people keep in tables                      |
+| `history`      | runs of other tools and of tables, as they are found there                     |
+| `imported`     | from such runs to the archive                                                  |
 | `comparison`   | two runs side by side, and whether they differ by more than noise              |
 
 What was tried is read by `archive.queries.runs`.

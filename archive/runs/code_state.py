@@ -52,6 +52,9 @@ _LARGE = "large-"
 GIT_SECONDS = 10.0
 """Time after which git is given up; a repository on a slow disk must not stop a run."""
 
+GIT = ("git", "--no-optional-locks", "-c", "core.fsmonitor=false")
+"""Begin of a command that writes no index, and runs no program of the repository's settings."""
+
 _SKIPPED_FOLDERS = frozenset(
     ["__pycache__", "node_modules", "venv", "site-packages", "wandb", "mlruns", "runs"]
 )
@@ -437,8 +440,7 @@ def _word(output: bytes | None) -> str | None:
 
 def _git(folder: Path, *arguments: str) -> bytes | None:
     """Return the output of git in a folder; None where it fails, or is missing."""
-    # No index is written, and no program of the repository's settings runs.
-    command = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", *arguments]
+    command = [*GIT, *arguments]
     with suppress(OSError, subprocess.SubprocessError):
         done = subprocess.run(
             command,

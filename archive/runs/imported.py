@@ -1,51 +1,45 @@
-"""Runs that people keep in tables, with parents and scores, as runs of the archive.
+"""Runs of other tools and of tables, as runs of the archive.
 
-A mapping says which column is what. A row is a proposal with its result, as a recorded run is; its
-token is made of the file's origin and the row's id, so that the same file, or a longer one, adds new
-rows only. Rows may name their parents in any order.
+A run of a history is a proposal with its result, as a recorded run is; its token is made of the
+study and the run's id, so that the same history, or a longer one, adds new runs only. Runs may name
+their parents in any order.
 """
 
 from __future__ import annotations
 
 import math
-import re
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from archive import __version__
 from archive.architecture.graph import Architecture
 from archive.architecture.parameter_operations import PROGRAM_NAME as PROGRAM
-from archive.architecture.parameter_operations import graph_of_values
+from archive.architecture.parameter_operations import configuration_of, graph_of_values
 from archive.errors import UsageError
 from archive.exchange.importers.additions import Addition, add_missing
-from archive.runs.life_cycle import plain_value
-from archive.runs.secrets import Secrets
-from archive.runs.table_columns import (
-    RunMapping,
-    check_columns,
-    curve_columns,
-    curve_points,
-    identity_of,
-    list_columns,
-    start_of,
-    text_of,
-)
-from archive.runs.table_files import TableRow
-from archive.store.properties import curve_properties, latest, proposal_id
+from archive.runs.code_state import MOST_DIFF
+from archive.runs.delivery import CODE
+from archive.runs.history.external_run import ExternalHistory, ExternalRun, choose_metric
+from archive.runs.history.table_columns import RunMapping
+from archive.runs.history.table_files import TableRow
+from archive.runs.history.table_rows import MOST_TEXT, runs_of_rows
+from archive.runs.life_cycle import masked
+from archive.runs.run_folder import now
+from archive.runs.secrets import Secrets, is_secret_name, option_secrets
+from archive.store.properties import curve_properties, proposal_id
 from archive.store.records import Result, Study
 from archive.store.studies.creation import check_new_name
 from archive.store.studies.studies import UNBOUNDED
-from archive.values import as_float, setting_text
+from archive.values import check_length, setting_text
 
 if TYPE_CHECKING:
     from archive.api import Archive
+    from archive.store.records import Direction
 
 KIND = "import"
-_NO_SECRETS = Secrets(())
-MOST_TEXT = 200
-"""Longest text that is a value of a run; a longer one is left out, unless it is the reason."""
 
 
 @dataclass(frozen=True)
@@ -54,16 +48,21 @@ class RunImport:
 
     Attributes:
         study: Name of the study.
-        runs: Number of rows of the table.
+        objective: The metric that its runs are judged by.
+        runs: Number of runs of the source.
         added: Number of those that the study did not have.
-        without_value: Number of rows without a number in the objective's column; they failed.
-        without_parent: Number of rows whose parent is no row of the table.
-        left_out: Columns of which nothing is kept.
+        failed: Number of runs that failed, as the source says.
+        without_value: Number of other runs without a number of the objective; they failed.
+        without_parent: Number of runs whose parent is no run of the source or the study.
+        left_out: What the source has besides: columns of which nothing is kept, or kinds of
+            content with their number.
     """
 
     study: str
+    objective: str
     runs: int
     added: int
+    failed: int
     without_value: int
     without_parent: int
     left_out: list[str]
@@ -71,7 +70,7 @@ class RunImport:
 
 @dataclass(frozen=True)
 class _ImportedRun:
-    """A row as a suggestion (`archive.queue.admission.SuggestionLike`)."""
+    """A run as a suggestion (`archive.queue.admission.SuggestionLike`)."""
 
     architecture: Architecture
     motivation: str | None
@@ -79,6 +78,8 @@ class _ImportedRun:
     parent: Architecture | None
     operations: tuple[str, ...]
     created: int
+    started: int | None = None
+    finished: int | None = None
     properties: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -105,262 +106,308 @@ def import_runs(
         UsageError: A column of the mapping is in no row, an id is there twice, or a time is none.
         StudyConflictError: The study exists with another space, task or objective.
     """
-    columns = list_columns(rows)
-    check_columns(mapping, columns)
-    table = _Table(name, rows, mapping, columns)
-    if name not in archive.studies.names():
-        check_new_name(name)
-
-    task = task or name
-    archive.studies.create(
-        Study(
-            name,
-            task,
-            f"{task}/recorded",
-            PROGRAM,
-            mapping.objective,
-            mapping.direction,
-            budget=UNBOUNDED,
-        )
+    return import_history(
+        archive,
+        name,
+        runs_of_rows(rows, mapping),
+        objective=mapping.objective,
+        direction=mapping.direction,
+        task=task,
+        provenance=provenance,
     )
-    tokens = _tokens_of(archive, name)
-    additions = table.additions(tokens, provenance)
+
+
+def import_history(
+    archive: Archive,
+    name: str,
+    history: ExternalHistory,
+    *,
+    objective: str | None = None,
+    direction: Direction | None = None,
+    task: str | None = None,
+    provenance: Mapping[str, str] = MappingProxyType({}),
+) -> RunImport:
+    """Add the runs of a history to a study of runs, which is created where there is none.
+
+    Args:
+        archive: The archive.
+        name: Name of the study.
+        history: The runs.
+        objective: Metric that runs are judged by; None takes the study's, or one that the names of
+            the metrics say.
+        direction: Whether it is minimised or maximised; None with `objective`.
+        task: Name of the task; None for the study's name.
+        provenance: Origin of the results, by names of `archive.store.records.PROVENANCE`.
+
+    Raises:
+        UsageError: There is no run, no metric to judge by, or the study cannot have this name.
+        StudyConflictError: The study exists with another space, task or objective.
+    """
+    study = _open_study(archive, name, history.runs, objective, direction, task)
+    imported = _ImportedRuns(study, history.runs, provenance)
+    additions = imported.additions(_tokens_of(archive, name))
     agent = archive.proposals.register_agent(KIND, {}, __version__)
     added = add_missing(archive, name, agent, additions, "run")
     return RunImport(
-        name, len(rows), added, table.without_value, table.without_parent, table.left_out
+        study=name,
+        objective=study.objective,
+        runs=len(history.runs),
+        added=added,
+        failed=imported.failed,
+        without_value=imported.without_value,
+        without_parent=imported.without_parent,
+        left_out=history.left_out,
     )
 
 
-class _Table:
-    """The rows of a table as runs.
+def _open_study(
+    archive: Archive,
+    name: str,
+    runs: Sequence[ExternalRun],
+    objective: str | None,
+    direction: Direction | None,
+    task: str | None,
+) -> Study:
+    """Return the study of the runs, which is created where there is none."""
+    exists = name in archive.studies.names()
+    if exists and objective is None:
+        study = archive.studies.get(name)
+        objective = study.objective
+        direction = study.direction
+
+    if objective is None or direction is None:
+        chosen, chosen_direction = choose_metric(runs)
+        objective = chosen
+        direction = cast("Direction", chosen_direction)
+    elif runs and not any(objective in run.metrics for run in runs):
+        _refuse_metric(objective, runs)
+
+    if not exists:
+        check_new_name(name)
+        check_length("the name of the study", name)
+
+    task = task or name
+    return archive.studies.create(
+        Study(name, task, f"{task}/recorded", PROGRAM, objective, direction, budget=UNBOUNDED)
+    )
+
+
+def _refuse_metric(objective: str, runs: Sequence[ExternalRun]) -> None:
+    """Raise an error for a metric that no run has, if they have others."""
+    names = sorted({name for run in runs for name in run.metrics})
+    if names:
+        raise UsageError(
+            f"no run has the metric {objective!r:.80}: they have {', '.join(names[:20])}"
+        )
+
+
+class _ImportedRuns:
+    """Runs of a history as additions to a study.
 
     Attributes:
-        without_value: Number of rows without a number in the objective's column.
-        without_parent: Number of rows whose parent is no row of the table.
-        left_out: Columns of which nothing is kept.
+        failed: Number of runs that failed, as the source says.
+        without_value: Number of other runs without a number of the objective.
+        without_parent: Number of runs whose parent is nowhere.
     """
 
     def __init__(
-        self, study: str, rows: Sequence[TableRow], mapping: RunMapping, columns: Sequence[str]
+        self, study: Study, runs: Sequence[ExternalRun], provenance: Mapping[str, str]
     ) -> None:
-        """Read identities, and decide what each column is."""
+        """Mask the runs, and make their graphs."""
         self._study = study
-        self._rows = rows
-        self._mapping = mapping
-        self._steps = curve_columns(mapping, columns)
-        self._values = self._value_columns(columns)
-        self._positions = self._read_identities()
-        self._identities = list(self._positions)
-        self._graphs = [self._graph(row, identity) for identity, row in self._identified()]
+        self._provenance = provenance
+        secrets = Secrets.find(os.environ)
+        self._runs = [_masked_run(run, secrets) for run in runs]
+        self._positions = {run.identity: number for number, run in enumerate(self._runs)}
+        self._graphs = [_graph_of(run) for run in self._runs]
+        self.failed = 0
         self.without_value = 0
         self.without_parent = 0
-        kept = {*self._values, *self._mapped(), *mapping.metrics, *mapping.curves}
-        for steps in self._steps.values():
-            kept |= {column for _, column in steps}
 
-        self.left_out = [column for column in columns if column not in kept]
-
-    def additions(self, tokens: Mapping[str, int], provenance: Mapping[str, str]) -> list[Addition]:
-        """Return the rows as additions to the study.
+    def additions(self, tokens: Mapping[str, int]) -> list[Addition]:
+        """Return the runs as additions to the study.
 
         Args:
             tokens: Numbers of the runs that the study has, by their tokens.
-            provenance: Origin of the results.
         """
         numbers = self._numbers(tokens)
         additions = []
         seen: set[str] = set()
-        for position, (identity, row) in enumerate(self._identified()):
-            architecture = self._graphs[position]
-            parent = self._parent(row)
-            outcome = self._outcome(row, provenance)
-            run = _ImportedRun(
+        for run, architecture in zip(self._runs, self._graphs, strict=True):
+            outcome = self._outcome(run)
+            parent = self._parent_graph(run)
+            suggestion = _ImportedRun(
                 architecture=architecture,
-                motivation=text_of(row, self._mapping.motivation),
+                motivation=run.motivation,
                 repeat=architecture.functional_key in seen,
-                parent=self._morph_parent(position, parent),
-                operations=self._operations(row, parent),
-                created=start_of(row, self._mapping.started),
-                properties=self._properties(row, parent, numbers, outcome),
+                parent=None if parent is None or parent.key == architecture.key else parent,
+                operations=_operations(run, parent, architecture),
+                created=now() if run.started is None else run.started,
+                started=None if run.finished is None else run.started,
+                finished=run.finished,
+                properties=self._properties(run, numbers, outcome),
             )
             seen.add(architecture.functional_key)
-            additions.append(Addition(self._token(identity), run, outcome))
+            additions.append(Addition(self._token(run.identity), suggestion, outcome))
 
         return additions
 
-    def _identified(self) -> list[tuple[str, TableRow]]:
-        return list(zip(self._positions, self._rows, strict=True))
-
-    def _read_identities(self) -> dict[str, int]:
-        """Return the position of each row by its id."""
-        positions: dict[str, int] = {}
-        for position, row in enumerate(self._rows):
-            identity = str(position)
-            if self._mapping.identity is not None:
-                identity = identity_of(row.get(self._mapping.identity, ""))
-
-            if not identity:
-                raise UsageError(
-                    f"row {position + 1} has no id in the column {self._mapping.identity!r}"
-                )
-
-            if identity in positions:
-                raise UsageError(
-                    f"rows {positions[identity] + 1} and {position + 1} have one id, "
-                    f"{identity!r:.60}: name another column, or none, which numbers the rows"
-                )
-
-            positions[identity] = position
-
-        return positions
-
     def _token(self, identity: str) -> str:
-        return f"{KIND}/{self._study}/{identity}"
+        return f"{KIND}/{self._study.name}/{identity}"
 
     def _numbers(self, tokens: Mapping[str, int]) -> dict[str, int]:
-        """Return the number that each row has or gets in the study, by its id."""
+        """Return the number that each run has or gets in the study, by its id.
+
+        Parents that an earlier import has added are among them.
+        """
         following = max(tokens.values(), default=-1) + 1
         numbers = {}
-        for identity in self._positions:
-            number = tokens.get(self._token(identity))
-            numbers[identity] = following if number is None else number
+        for run in self._runs:
+            number = tokens.get(self._token(run.identity))
+            numbers[run.identity] = following if number is None else number
             following += number is None
+
+        for run in self._runs:
+            if run.parent is not None and run.parent not in numbers:
+                number = tokens.get(self._token(run.parent))
+                if number is None:
+                    self.without_parent += 1
+                else:
+                    numbers[run.parent] = number
 
         return numbers
 
-    def _mapped(self) -> set[str]:
-        mapping = self._mapping
-        named = (
-            mapping.objective,
-            mapping.identity,
-            mapping.parent,
-            mapping.motivation,
-            mapping.started,
-        )
-        return {column for column in named if column is not None}
+    def _parent_graph(self, run: ExternalRun) -> Architecture | None:
+        """Return the configuration of the parent of a run, if it is in the history."""
+        position = None if run.parent is None else self._positions.get(run.parent)
+        return None if position is None else self._graphs[position]
 
-    def _value_columns(self, columns: Sequence[str]) -> list[str]:
-        """Return the columns with values that a run was given."""
-        mapping = self._mapping
-        if mapping.values is not None:
-            return list(mapping.values)
+    def _outcome(self, run: ExternalRun) -> Result | str:
+        if run.reason is not None:
+            self.failed += 1
+            return run.reason
 
-        taken = self._mapped() | {*mapping.metrics, *mapping.curves}
-        for steps in self._steps.values():
-            taken |= {column for _, column in steps}
-
-        kept = []
-        for column in columns:
-            texts = [row[column] for row in self._rows if isinstance(row.get(column), str)]
-            if column not in taken and all(len(text) <= MOST_TEXT for text in texts):
-                kept.append(column)
-
-        return kept
-
-    def _graph(self, row: TableRow, identity: str) -> Architecture:
-        values = self._row_values(row)
-        # Rows that say nothing of what was run are different runs.
-        return graph_of_values(values or {"run": identity}, name=PROGRAM)
-
-    def _row_values(self, row: TableRow) -> dict[str, Any]:
-        values = {}
-        for column in self._values:
-            value = row.get(column)
-            # JSON writes what is missing as null or NaN.
-            is_missing = value is None or (isinstance(value, float) and math.isnan(value))
-            if not is_missing:
-                values[re.sub(r"[^A-Za-z0-9_]", "_", column)] = plain_value(value, _NO_SECRETS)
-
-        return values
-
-    def _parent(self, row: TableRow) -> int | None:
-        """Return the position of the parent of a row."""
-        column = self._mapping.parent
-        if column is None or row.get(column) in (None, ""):
-            return None
-
-        identity = identity_of(row[column])
-        position = self._positions.get(identity)
-        if position is None:
-            position = self._positions.get(identity.removesuffix(".0"))
-
-        self.without_parent += position is None
-        return position
-
-    def _morph_parent(self, position: int, parent: int | None) -> Architecture | None:
-        if parent is None or self._graphs[parent].key == self._graphs[position].key:
-            return None
-
-        return self._graphs[parent]
-
-    def _operations(self, row: TableRow, parent: int | None) -> tuple[str, ...]:
-        """Return what a row changes of its parent, in words."""
-        if parent is None:
-            return ()
-
-        before = self._row_values(self._rows[parent])
-        after = self._row_values(row)
-        operations = []
-        for name in sorted({*before, *after}):
-            if before.get(name) != after.get(name):
-                old = setting_text(before[name]) if name in before else "absent"
-                new = setting_text(after[name]) if name in after else "absent"
-                operations.append(f"{name}: {old} -> {new}"[:MOST_TEXT])
-
-        return tuple(operations)
-
-    def _outcome(self, row: TableRow, provenance: Mapping[str, str]) -> Result | str:
-        curve = self._curve(row)
-        value = as_float(row.get(self._mapping.objective))
+        objective = self._study.objective
+        metrics = {name: value for name, value in run.metrics.items() if math.isfinite(value)}
+        value = metrics.get(objective)
         if value is None:
-            value = latest(curve).get(self._mapping.objective)
-
-        if value is None or not math.isfinite(value):
             self.without_value += 1
-            return f"the table has no value of {self._mapping.objective}"
+            known_metrics = ", ".join(sorted(metrics)[:8]) or "none"
+            return f"the run has no value of {objective}; its metrics: {known_metrics}"
 
-        metrics = {self._mapping.objective: value}
-        for column in self._mapping.metrics:
-            number = as_float(row.get(column))
-            if number is not None and math.isfinite(number):
-                metrics[column] = number
+        seconds = None
+        if run.started is not None and run.finished is not None:
+            seconds = max(0.0, (run.finished - run.started) / 1000)
 
-        return Result(value=value, metrics=metrics, curve=curve, provenance=provenance)
-
-    def _curve(self, row: TableRow) -> dict[str, list[float]]:
-        """Return the curves of a row as lists of one length, NaN where a step has no value."""
-        points: dict[int, dict[str, float]] = {}
-        for name in self._mapping.curves:
-            for step, number in curve_points(row, name, self._steps.get(name, ())):
-                points.setdefault(step, {})[name] = number
-
-        steps = sorted(points)
-        if not steps:
-            return {}
-
-        curve = {"epoch": [float(step) for step in steps]}
-        for name in self._mapping.curves:
-            curve[name] = [points[step].get(name, math.nan) for step in steps]
-
-        return curve
+        return Result(
+            value=value,
+            metrics=metrics,
+            curve=run.curve,
+            seconds=seconds,
+            seed=run.seed,
+            environment=run.environment,
+            hardware=run.hardware,
+            provenance=self._provenance,
+        )
 
     def _properties(
-        self,
-        row: TableRow,
-        parent: int | None,
-        numbers: Mapping[str, int],
-        outcome: Result | str,
+        self, run: ExternalRun, numbers: Mapping[str, int], outcome: Result | str
     ) -> dict[str, Any]:
-        properties: dict[str, Any] = {"program": self._study}
-        if parent is not None:
-            identity = self._identities[parent]
-            properties["derived_from"] = proposal_id(self._study, numbers[identity])
-
+        """Return the further properties of the proposal of a run; absent where there is nothing."""
+        number = None if run.parent is None else numbers.get(run.parent)
+        properties: dict[str, Any] = {
+            "program": run.program or self._study.name,
+            "command": list(run.command) or None,
+            "folder": run.folder,
+            "log_end": run.log_end,
+            "diff": run.diff,
+            "changed": list(run.changed) or None,
+            "derived_from": None if number is None else proposal_id(self._study.name, number),
+            "cause": run.cause,
+            "code": run.code,
+            "code_commit": run.commit,
+            "code_branch": run.branch,
+        }
         if isinstance(outcome, str):
-            properties |= curve_properties(self._curve(row))
+            properties |= curve_properties(run.curve)
 
-        return properties
+        return {name: value for name, value in properties.items() if value is not None}
+
+
+def _masked_run(run: ExternalRun, secrets: Secrets) -> ExternalRun:
+    """Return a run with its secrets masked, as texts that a server holds.
+
+    Args:
+        run: The run.
+        secrets: Secrets of this machine.
+    """
+    own_secrets = option_secrets(run.command)
+    for name, value in run.values.items():
+        if is_secret_name(name) and isinstance(value, str):
+            own_secrets.append(value)
+
+    if own_secrets:
+        secrets = secrets.adding(own_secrets)
+
+    def text(content: str | None) -> str | None:
+        if content is None:
+            return None
+
+        return secrets.mask(content).encode(errors="replace").decode()
+
+    diff = text(run.diff)
+    if diff is not None and len(diff) > MOST_DIFF:
+        diff = f"{diff[:MOST_DIFF]}\n… {len(diff) - MOST_DIFF} letters are cut\n"
+
+    return replace(
+        run,
+        values=masked(run.values, secrets),
+        motivation=text(run.motivation),
+        reason=text(run.reason),
+        command=[text(word) or "" for word in run.command],
+        folder=text(run.folder),
+        program=text(run.program),
+        branch=text(run.branch),
+        diff=diff,
+        changed=[text(change) or "" for change in run.changed],
+        log_end=text(run.log_end),
+        environment=masked(run.environment, secrets),
+    )
+
+
+def _graph_of(run: ExternalRun) -> Architecture:
+    """Return the graph of what a run was given."""
+    values: dict[str, Any] = {}
+    if run.program is not None:
+        values["program"] = run.program
+
+    if run.code is not None:
+        values[CODE] = run.code
+
+    for name, value in run.values.items():
+        values[f"{name}_" if name in values else name] = value
+
+    # Runs that say nothing of what was run are different runs.
+    return graph_of_values(values or {"run": run.identity}, name=PROGRAM)
+
+
+def _operations(
+    run: ExternalRun, parent: Architecture | None, architecture: Architecture
+) -> tuple[str, ...]:
+    """Return what a run changes of its parent, in words: values, and source files."""
+    if parent is None:
+        return ()
+
+    before = configuration_of(parent)
+    after = configuration_of(architecture)
+    operations = []
+    for name in sorted({*before, *after} - {CODE}):
+        if before.get(name) != after.get(name):
+            old = setting_text(before[name]) if name in before else "absent"
+            new = setting_text(after[name]) if name in after else "absent"
+            operations.append(f"{name}: {old} -> {new}"[:MOST_TEXT])
+
+    return tuple(operations) + tuple(run.changed)
 
 
 def _tokens_of(archive: Archive, study: str) -> dict[str, int]:

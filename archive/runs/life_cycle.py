@@ -27,6 +27,7 @@ from archive.values import LARGEST, check_length, is_number, whole_number
 
 if TYPE_CHECKING:
     from archive.settings import Settings
+    from archive.store.records import Direction
 
 TOLD = "told.json"
 """Name of the file with what a program has told of itself, within `archive record`."""
@@ -67,7 +68,9 @@ class RunRequest:
     limit: float | None = None
 
 
-def check_objective(minimise: str | None, maximise: str | None) -> tuple[str | None, str | None]:
+def check_objective(
+    minimise: str | None, maximise: str | None
+) -> tuple[str | None, Direction | None]:
     """Return the metric that a run is judged by, and its direction; None and None without one.
 
     Raises:
@@ -171,7 +174,11 @@ def begin(folder: RunFolder, request: RunRequest, program: str) -> RunRecord:
 
 def _default_study(state: CodeState, here: Path) -> str:
     """Return the name of the repository, or else of the folder, as a study may have it."""
-    name = (state.folder if state.commit else here).name
+    return study_name((state.folder if state.commit else here).name)
+
+
+def study_name(name: str) -> str:
+    """Return the name of a folder or a project as a study may have it."""
     text = name.encode(errors="replace").decode()
     kept = "".join(letter for letter in text if letter not in ",#").lstrip("-").strip()
     return kept if kept and kept != "all" else "runs"

@@ -63,7 +63,11 @@ class Secrets:
             if is_secret_name(name) and name != "PWD":
                 values.append(value)
 
-        return cls([*values, *_option_secrets(arguments), *_netrc_passwords()])
+        return cls([*values, *option_secrets(arguments), *_netrc_passwords()])
+
+    def adding(self, values: Iterable[str]) -> Secrets:
+        """Return these secrets and further ones."""
+        return Secrets([*self._values, *values])
 
     def mask(self, text: str) -> str:
         """Return a text with `MASK` in place of each secret."""
@@ -76,7 +80,7 @@ class Secrets:
         return _TOKEN.sub(MASK, text)
 
 
-def _option_secrets(arguments: Iterable[str]) -> list[str]:
+def option_secrets(arguments: Iterable[str]) -> list[str]:
     """Return the values of options with the name of a secret."""
     values = []
     expects_value = False

@@ -1,9 +1,10 @@
-"""`archive import runs`: runs that people keep in tables."""
+"""`archive import runs`: runs that people keep in tables, and what all imports of runs share."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -12,12 +13,35 @@ from archive.cli.parameters import listed
 from archive.cli.render import json_option, open_archive, print_fields, print_json, print_message
 from archive.values import counted
 
+if TYPE_CHECKING:
+    from archive.runs.imported import RunImport
 
-@click.command("runs", short_help="Import runs of a CSV, TSV or JSON table.")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def run_options(command: F) -> F:
+    """Add the options that all imports of runs share, beside study and provenance."""
+    options = (
+        click.option(
+            "--minimise", metavar="METRIC", help="Metric to judge runs by, smaller is better."
+        ),
+        click.option(
+            "--maximise", metavar="METRIC", help="Metric to judge runs by, larger is better."
+        ),
+        click.option(
+            "--task", metavar="NAME", show_default="the study's name", help="Task of the study."
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+
+    return command
+
+
+@click.command("runs", short_help="Import runs of a CSV, TSV, JSON or Parquet table.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--study", metavar="NAME", show_default="the file's name", help="Study of the runs.")
-@click.option("--minimise", metavar="COLUMN", help="Metric to judge runs by, smaller is better.")
-@click.option("--maximise", metavar="COLUMN", help="Metric to judge runs by, larger is better.")
+@run_options
 @click.option("--id", "identity", metavar="COLUMN", help="Id of a run.  [default: its row]")
 @click.option("--parent", metavar="COLUMN", help="Id of the run that it is a change of.")
 @click.option("--why", "motivation", metavar="COLUMN", help="Reason for the run.")
@@ -37,31 +61,30 @@ from archive.values import counted
     help="Column with a list, or the begin of columns as loss_1, loss_100. May be repeated.",
 )
 @click.option("--items", metavar="KEY", help="Key of the list of runs in a JSON object.")
-@click.option("--task", metavar="NAME", show_default="the study's name", help="Task of the study.")
 @provenance_options
 @json_option
 @click.pass_context
 def import_runs(ctx: click.Context, /, file: Path, as_json: bool, **options: Any) -> None:
     """Import each row of FILE as a run, with its parent and its value.
 
-    FILE is a .csv, .tsv, .jsonl or .json, also with .gz. The same file, or a longer one, adds new
+    FILE is a .csv, .tsv, .jsonl or .json, also with .gz, or a .parquet. The same file, or a longer one, adds new
     rows only. Runs are then found by archive tried, in Cypher and on the page.
 
     Example: archive import runs results.tsv --minimise val_bpb --id commit --why description
     """
     from archive.errors import UsageError
+    from archive.runs.history.table_columns import RunMapping
+    from archive.runs.history.table_files import read_rows
     from archive.runs.imported import import_runs as add_runs
     from archive.runs.life_cycle import check_objective
-    from archive.runs.table_columns import RunMapping
-    from archive.runs.table_files import read_rows
 
     objective, direction = check_objective(options["minimise"], options["maximise"])
-    if objective is None:
-        raise UsageError("runs are judged by a metric: --minimise COLUMN or --maximise COLUMN")
+    if objective is None or direction is None:
+        raise UsageError("runs are judged by a metric: --minimise METRIC or --maximise METRIC")
 
     mapping = RunMapping(
         objective=objective,
-        direction="minimise" if direction == "minimise" else "maximise",
+        direction=direction,
         identity=options["identity"],
         parent=options["parent"],
         motivation=options["motivation"],
@@ -85,12 +108,20 @@ def import_runs(ctx: click.Context, /, file: Path, as_json: bool, **options: Any
         print_json(imported)
         return
 
-    print_fields({"study": imported.study, "runs": imported.runs, "added": imported.added}, width=8)
-    if imported.without_value:
-        print_message(f"failed, without {objective}: {counted(imported.without_value, 'run')}")
-
-    if imported.without_parent:
-        print_message(f"parents that are no rows: {imported.without_parent}")
-
+    show_import(imported)
     if imported.left_out:
         print_message(f"columns that are left out: {', '.join(imported.left_out[:20])}")
+
+
+def show_import(imported: RunImport) -> None:
+    """Show an import of runs, without what it leaves out."""
+    print_fields({"study": imported.study, "runs": imported.runs, "added": imported.added}, width=8)
+    if imported.failed:
+        print_message(f"failed: {counted(imported.failed, 'run')}")
+
+    if imported.without_value:
+        count = counted(imported.without_value, "run")
+        print_message(f"failed, without {imported.objective}: {count}")
+
+    if imported.without_parent:
+        print_message(f"parents that are no runs of the study: {imported.without_parent}")

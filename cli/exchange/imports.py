@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from archive.cli.exchange.import_history import git, mlflow, neptune, tensorboard, wandb
 from archive.cli.exchange.import_models import model, onnx_file
 from archive.cli.exchange.import_optuna import optuna
 from archive.cli.exchange.import_runs import import_runs
@@ -56,7 +57,7 @@ class ProxyImport:
 
 @click.group("import", cls=CommandGroup)
 def imports() -> None:
-    """Import external results: tables, official benchmark files, Optuna studies, models, zoos."""
+    """Import external results: runs of other tools, tables, benchmark files, models, zoos."""
 
 
 @imports.command()
@@ -266,6 +267,9 @@ def nasbench201(
 
     _print_import(ImportDocument(task, protocol, count), as_json)
 
+
+for history in (git, mlflow, neptune, tensorboard, wandb):
+    imports.add_command(history)
 
 imports.add_command(model)
 imports.add_command(onnx_file)

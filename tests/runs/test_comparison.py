@@ -7,8 +7,8 @@ from scipy.stats import ttest_ind
 from archive.errors import UnknownNameError, UsageError
 from archive.runs import comparison
 from archive.runs.comparison import compare_runs
+from archive.runs.history.table_columns import RunMapping
 from archive.runs.imported import import_runs
-from archive.runs.table_columns import RunMapping
 
 
 def fill(archive, first, second, direction="minimise"):

@@ -8,9 +8,9 @@ import pytest
 
 from archive.errors import UsageError
 from archive.queries.runs import find_runs
+from archive.runs.history.table_columns import RunMapping
+from archive.runs.history.table_files import read_rows
 from archive.runs.imported import import_runs
-from archive.runs.table_columns import RunMapping
-from archive.runs.table_files import read_rows
 from archive.store.records import State
 
 ROWS = [

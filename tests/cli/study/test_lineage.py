@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from archive.cli.study.lineage import tree_lines
 from archive.queries.tried.tree import RunTree, TreeRun
 from archive.runs.imported import import_runs
-from archive.runs.table_columns import RunMapping
+from archive.runs.history.table_columns import RunMapping
 from tests.support.commands import shell
 from tests.support.json_documents import check
 

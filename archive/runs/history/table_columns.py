@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from archive.errors import UsageError
+from archive.runs.history.table_files import TableRow
 from archive.runs.run_folder import now
-from archive.runs.table_files import TableRow
 from archive.values import is_number
 
 if TYPE_CHECKING:
@@ -163,16 +163,30 @@ def start_of(row: TableRow, column: str | None) -> int:
     if value in (None, ""):
         return now()
 
-    if is_number(value) and 0 <= value < LAST_SECOND:
-        return int(value * 1000)
-
-    try:
-        moment = datetime.fromisoformat(str(value))
-    except ValueError:
+    moment = time_of(value)
+    if moment is None:
         raise UsageError(
             f"the column {column} has a cell that is no time: {value!r:.60}; times are as "
             "2026-08-31, 2026-08-31T12:30:00Z, or seconds since 1970"
-        ) from None
+        )
+
+    return moment
+
+
+def time_of(value: Any) -> int | None:
+    """Return a time in milliseconds since 1970; None for any other value.
+
+    Args:
+        value: A time as ISO 8601 or as Python has it, UTC without a time zone, or seconds since
+            1970.
+    """
+    if is_number(value):
+        return int(value * 1000) if 0 <= value < LAST_SECOND else None
+
+    try:
+        moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+    except ValueError:
+        return None
 
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)

@@ -1,4 +1,6 @@
-"""Tables in which people keep their runs: CSV, TSV, JSON lines, or a JSON list, also compressed.
+"""Tables in which people keep their runs: CSV, TSV, JSON lines, a JSON list, or Parquet.
+
+All but Parquet may be compressed by gzip.
 
 A cell of a text file is a number, true or false where it looks like one, and nothing where it is
 empty; JSON has its own values.
@@ -11,17 +13,20 @@ import gzip
 import io
 import json
 import zlib
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from archive.errors import UsageError
+from archive.errors import UsageError, first_line
 from archive.runs.arguments import read_value
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 TableRow = dict[str, Any]
 
 MOST_BYTES = 1 << 30
-FORMATS = (".csv", ".tsv", ".jsonl", ".json")
+FORMATS = (".csv", ".tsv", ".jsonl", ".json", ".parquet")
 
 
 def read_rows(
@@ -41,9 +46,13 @@ def read_rows(
     form = suffixes[-1].lower() if suffixes else ""
     if form not in FORMATS:
         raise UsageError(
-            f"a table of runs is a file {', '.join(FORMATS)}, with .gz where it is compressed: "
+            f"a table of runs is a file {', '.join(FORMATS)}, all but the last also with .gz: "
             f"got {path.name!r}"
         )
+
+    if form == ".parquet":
+        rows: list[TableRow] = read_parquet(path).to_pylist()
+        return rows
 
     text = _read_text(path)
     if form in (".csv", ".tsv"):
@@ -53,6 +62,33 @@ def read_rows(
         return _json_lines(path, text)
 
     return _json_list(path, text, items)
+
+
+def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """Return a Parquet file.
+
+    Args:
+        path: The file.
+        columns: Its columns that are read; None for all.
+
+    Raises:
+        UsageError: It cannot be read, or lacks a column.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise UsageError(f"{path} has more than 1 GiB: split it")
+
+        with pq.ParquetFile(path) as file:
+            missing = sorted({*(columns or ())} - {*file.schema_arrow.names})
+            if missing:
+                raise UsageError(f"{path} has no column {', '.join(missing)}")
+
+            return file.read(columns=columns)
+    except (OSError, pa.ArrowException) as error:
+        raise UsageError(f"{path} cannot be read: {first_line(error, 200)}") from error
 
 
 def _read_text(path: Path) -> str:

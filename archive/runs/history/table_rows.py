@@ -1,0 +1,184 @@
+"""Rows of a table as runs: a mapping says which column is what."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from archive.errors import UsageError
+from archive.runs.history.external_run import ExternalHistory, ExternalRun
+from archive.runs.history.table_columns import (
+    RunMapping,
+    check_columns,
+    curve_columns,
+    curve_points,
+    identity_of,
+    list_columns,
+    start_of,
+    text_of,
+)
+from archive.runs.history.table_files import TableRow
+from archive.store.properties import latest
+from archive.values import as_float
+
+MOST_TEXT = 200
+"""Longest text that is a value of a run; a longer one is left out, unless it is the reason."""
+
+
+def runs_of_rows(rows: Sequence[TableRow], mapping: RunMapping) -> ExternalHistory:
+    """Return the rows of a table as runs, in their order; a row without an id has its number.
+
+    Args:
+        rows: The rows, oldest first.
+        mapping: Which column is what.
+
+    Raises:
+        UsageError: A column of the mapping is in no row, an id is there twice, or a time is none.
+    """
+    columns = list_columns(rows)
+    check_columns(mapping, columns)
+    return _Table(rows, mapping, columns).history()
+
+
+class _Table:
+    """The rows of a table as runs."""
+
+    def __init__(
+        self, rows: Sequence[TableRow], mapping: RunMapping, columns: Sequence[str]
+    ) -> None:
+        """Read identities, and decide what each column is."""
+        self._rows = rows
+        self._mapping = mapping
+        self._columns = columns
+        self._steps = curve_columns(mapping, columns)
+        self._values = self._value_columns()
+        self._identities = self._read_identities()
+
+    def history(self) -> ExternalHistory:
+        """Return the runs, and the columns of which nothing is kept."""
+        runs = []
+        for identity, row in zip(self._identities, self._rows, strict=True):
+            curve = self._curve(row)
+            runs.append(
+                ExternalRun(
+                    identity=identity,
+                    values=self._row_values(row),
+                    metrics=self._metrics(row, curve),
+                    curve=curve,
+                    parent=self._parent(row),
+                    motivation=text_of(row, self._mapping.motivation),
+                    started=start_of(row, self._mapping.started),
+                )
+            )
+
+        kept = {*self._values, *self._mapped(), *self._mapping.metrics, *self._mapping.curves}
+        for steps in self._steps.values():
+            kept |= {column for _, column in steps}
+
+        return ExternalHistory(runs, [column for column in self._columns if column not in kept])
+
+    def _read_identities(self) -> dict[str, int]:
+        """Return the position of each row by its id."""
+        positions: dict[str, int] = {}
+        for position, row in enumerate(self._rows):
+            identity = str(position)
+            if self._mapping.identity is not None:
+                identity = identity_of(row.get(self._mapping.identity, ""))
+
+            if not identity:
+                raise UsageError(
+                    f"row {position + 1} has no id in the column {self._mapping.identity!r}"
+                )
+
+            if identity in positions:
+                raise UsageError(
+                    f"rows {positions[identity] + 1} and {position + 1} have one id, "
+                    f"{identity!r:.60}: name another column, or none, which numbers the rows"
+                )
+
+            positions[identity] = position
+
+        return positions
+
+    def _mapped(self) -> set[str]:
+        mapping = self._mapping
+        named = (
+            mapping.objective,
+            mapping.identity,
+            mapping.parent,
+            mapping.motivation,
+            mapping.started,
+        )
+        return {column for column in named if column is not None}
+
+    def _value_columns(self) -> list[str]:
+        """Return the columns with values that a run was given."""
+        mapping = self._mapping
+        if mapping.values is not None:
+            return list(mapping.values)
+
+        taken = self._mapped() | {*mapping.metrics, *mapping.curves}
+        for steps in self._steps.values():
+            taken |= {column for _, column in steps}
+
+        kept = []
+        for column in self._columns:
+            texts = [row[column] for row in self._rows if isinstance(row.get(column), str)]
+            if column not in taken and all(len(text) <= MOST_TEXT for text in texts):
+                kept.append(column)
+
+        return kept
+
+    def _row_values(self, row: TableRow) -> dict[str, Any]:
+        values = {}
+        for column in self._values:
+            value = row.get(column)
+            # JSON writes what is missing as null or NaN.
+            is_missing = value is None or (isinstance(value, float) and math.isnan(value))
+            if not is_missing:
+                values[re.sub(r"[^A-Za-z0-9_]", "_", column)] = value
+
+        return values
+
+    def _parent(self, row: TableRow) -> str | None:
+        """Return the id of the parent of a row."""
+        column = self._mapping.parent
+        if column is None or row.get(column) in (None, ""):
+            return None
+
+        identity = identity_of(row[column])
+        without_zero = identity.removesuffix(".0")
+        return without_zero if identity not in self._identities else identity
+
+    def _metrics(self, row: TableRow, curve: dict[str, list[float]]) -> dict[str, float]:
+        objective = self._mapping.objective
+        value = as_float(row.get(objective))
+        if value is None:
+            value = latest(curve).get(objective)
+
+        metrics = {} if value is None else {objective: value}
+        for column in self._mapping.metrics:
+            number = as_float(row.get(column))
+            if number is not None:
+                metrics[column] = number
+
+        return metrics
+
+    def _curve(self, row: TableRow) -> dict[str, list[float]]:
+        """Return the curves of a row as lists of one length, NaN where a step has no value."""
+        points: dict[int, dict[str, float]] = {}
+        for name in self._mapping.curves:
+            for step, number in curve_points(row, name, self._steps.get(name, ())):
+                points.setdefault(step, {})[name] = number
+
+        steps = sorted(points)
+        if not steps:
+            return {}
+
+        curve = {"epoch": [float(step) for step in steps]}
+        for name in self._mapping.curves:
+            curve[name] = [points[step].get(name, math.nan) for step in steps]
+
+        return curve

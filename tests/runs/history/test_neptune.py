@@ -1,0 +1,111 @@
+"""Runs of Neptune, in Parquet files as its exporter writes them."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+
+from archive.errors import UsageError
+from archive.runs.history.neptune_runs import read_neptune
+from archive.runs.imported import import_history
+from tests.support.tools.histories import write_neptune
+
+MOMENT = datetime(2026, 8, 1, 12, tzinfo=UTC)
+
+
+def rows_of(run_id, *attributes):
+    """Return rows of a run: path, type, value, and the step of a point."""
+    rows = []
+    for path, kind, value, *step in attributes:
+        column = kind.removesuffix("_series")
+        row = {"project_id": "me/proj", "run_id": run_id, "attribute_path": path}
+        row |= {"attribute_type": kind, f"{column}_value": value}
+        if step:
+            row |= {"step": Decimal(str(step[0])), "timestamp": MOMENT}
+
+        rows.append(row)
+
+    return rows
+
+
+FIRST = rows_of(
+    "R-1",
+    ("sys/id", "string", "SYS-1"),
+    ("sys/name", "string", "first run"),
+    ("sys/description", "string", "why"),
+    ("sys/tags", "string_set", ["a", "b"]),
+    ("sys/creation_time", "datetime", MOMENT),
+    ("sys/running_time", "float", 60.0),
+    ("sys/state", "string", "Inactive"),
+    ("sys/failed", "bool", False),
+    ("parameters/lr", "float", 0.1),
+    ("parameters/loss weight", "float", 0.5),
+    ("parameters/seed", "int", 3),
+    ("parameters/since", "datetime", MOMENT),
+    ("test/acc", "float", 0.75),
+    ("source_code/entrypoint", "string", "src/train.py"),
+    ("metrics/loss x", "float_series", 2.0, 0),
+    ("metrics/loss x", "float_series", 1.0, 1),
+    ("metrics/at half", "float_series", 5.0, 0.5),
+    ("metrics/at half", "float_series", 6.0, 1.5),
+    ("monitoring/a1/cpu", "float_series", 99.0, 0),
+    ("monitoring/a1/stdout", "string_series", "last line\n", 0),
+    ("notes", "string_series", "a text", 0),
+    ("model", "file", {"path": "x/y"}),
+)
+SECOND = rows_of(
+    "R-2",
+    ("sys/forking/parent", "string", "SYS-1"),
+    ("sys/failed", "bool", True),
+    ("metrics/loss x", "float_series", float("nan"), 0),
+)
+THIRD = rows_of("R-3", ("sys/state", "string", "Active"), ("parameters/lr", "float", 0.5))
+
+
+def test_files_of_the_exporter(archive, tmp_path):
+    folder = tmp_path / "proj_1f2e"
+    # A run has several parts.
+    write_neptune(folder / "R-1_part_0.parquet", FIRST[:9])
+    write_neptune(folder / "R-1_part_1.parquet", FIRST[9:])
+    write_neptune(folder / "R-2_part_0.parquet", SECOND)
+    write_neptune(folder / "R-3_part_0.parquet", THIRD)
+    (folder / "damaged.parquet").write_bytes(b"PAR1 and no more")
+    history = read_neptune(tmp_path)
+    runs = {run.identity.rpartition("/")[2]: run for run in history.runs}
+    assert runs.keys() == {"R-1", "R-2"}
+    first = runs["R-1"]
+    assert first.project == "me/proj"
+    assert first.values["parameters_lr"] == 0.1
+    assert first.values["parameters_loss_weight"] == 0.5
+    assert first.values["parameters_since"] == "2026-08-01T12:00:00+00:00"
+    assert first.seed == 3
+    assert first.metrics == {"test/acc": 0.75, "metrics/loss x": 1.0, "metrics/at half": 6.0}
+    assert first.curve["metrics/loss x"] == [2.0, 1.0]
+    assert first.curve["metrics/at half"] == [5.0, 6.0]
+    assert first.motivation == "first run: why [a, b]"
+    assert first.finished - first.started == 60_000
+    assert (first.program, first.log_end) == ("train.py", "last line")
+    assert runs["R-2"].parent == first.identity
+    assert runs["R-2"].reason == "failed, as Neptune says"
+    left_out = " ".join(history.left_out)
+    for name in ("R-3", "monitoring/a1/cpu", "notes", "model", "damaged.parquet"):
+        assert name in left_out
+
+    imported = import_history(archive, "s", history)
+    assert imported.objective == "test/acc"
+    assert (imported.added, imported.failed) == (2, 1)
+    assert import_history(archive, "s", history).added == 0
+
+
+@pytest.mark.parametrize("name", ["missing", "empty", "other"])
+def test_a_folder_of_another_kind_is_one_line(tmp_path, name):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "other").mkdir()
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "other" / "a.parquet")
+    with pytest.raises(UsageError, match=name) as caught:
+        read_neptune(tmp_path / name)
+
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,1 @@
+"""Files of other tools, as their own packages write them."""
