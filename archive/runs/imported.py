@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 from archive import __version__
 from archive.architecture.graph import Architecture
 from archive.architecture.parameter_operations import PROGRAM_NAME as PROGRAM
-from archive.architecture.parameter_operations import configuration_of, graph_of_values
+from archive.architecture.parameter_operations import graph_of_values
 from archive.errors import UsageError
 from archive.exchange.importers.additions import Addition, add_missing
 from archive.runs.code_state import MOST_DIFF
@@ -219,7 +219,12 @@ class _ImportedRuns:
         secrets = Secrets.find(os.environ)
         self._runs = [_masked_run(run, secrets) for run in runs]
         self._positions = {run.identity: number for number, run in enumerate(self._runs)}
-        self._graphs = [_graph_of(run) for run in self._runs]
+        self._values = [_values_of(run) for run in self._runs]
+        self._graphs = []
+        for run, values in zip(self._runs, self._values, strict=True):
+            # Runs that say nothing of what was run are different runs.
+            self._graphs.append(graph_of_values(values or {"run": run.identity}, name=PROGRAM))
+
         self.failed = 0
         self.without_value = 0
         self.without_parent = 0
@@ -233,15 +238,17 @@ class _ImportedRuns:
         numbers = self._numbers(tokens)
         additions = []
         seen: set[str] = set()
-        for run, architecture in zip(self._runs, self._graphs, strict=True):
+        for position, run in enumerate(self._runs):
+            architecture = self._graphs[position]
             outcome = self._outcome(run)
-            parent = self._parent_graph(run)
+            parent_position = None if run.parent is None else self._positions.get(run.parent)
+            parent = None if parent_position is None else self._graphs[parent_position]
             suggestion = _ImportedRun(
                 architecture=architecture,
                 motivation=run.motivation,
                 repeat=architecture.functional_key in seen,
                 parent=None if parent is None or parent.key == architecture.key else parent,
-                operations=_operations(run, parent, architecture),
+                operations=self._operations(position, parent_position),
                 created=now() if run.started is None else run.started,
                 started=None if run.finished is None else run.started,
                 finished=run.finished,
@@ -277,10 +284,21 @@ class _ImportedRuns:
 
         return numbers
 
-    def _parent_graph(self, run: ExternalRun) -> Architecture | None:
-        """Return the configuration of the parent of a run, if it is in the history."""
-        position = None if run.parent is None else self._positions.get(run.parent)
-        return None if position is None else self._graphs[position]
+    def _operations(self, position: int, parent_position: int | None) -> tuple[str, ...]:
+        """Return what a run changes of its parent, in words: values, and source files."""
+        if parent_position is None:
+            return ()
+
+        before = self._values[parent_position]
+        after = self._values[position]
+        operations = []
+        for name in sorted({*before, *after} - {CODE}):
+            if before.get(name) != after.get(name):
+                old = setting_text(before[name]) if name in before else "absent"
+                new = setting_text(after[name]) if name in after else "absent"
+                operations.append(f"{name}: {old} -> {new}"[:MOST_TEXT])
+
+        return tuple(operations) + tuple(self._runs[position].changed)
 
     def _outcome(self, run: ExternalRun) -> Result | str:
         if run.reason is not None:
@@ -292,8 +310,9 @@ class _ImportedRuns:
         value = metrics.get(objective)
         if value is None:
             self.without_value += 1
-            known_metrics = ", ".join(sorted(metrics)[:8]) or "none"
-            return f"the run has no value of {objective}; its metrics: {known_metrics}"
+            known_metrics = ", ".join(sorted(metrics)[:8])
+            reason = f"the run has no value of {objective}"
+            return f"{reason}; its metrics: {known_metrics}" if metrics else reason
 
         seconds = None
         if run.started is not None and run.finished is not None:
@@ -375,8 +394,8 @@ def _masked_run(run: ExternalRun, secrets: Secrets) -> ExternalRun:
     )
 
 
-def _graph_of(run: ExternalRun) -> Architecture:
-    """Return the graph of what a run was given."""
+def _values_of(run: ExternalRun) -> dict[str, Any]:
+    """Return what a run was given, its program and its source files among it."""
     values: dict[str, Any] = {}
     if run.program is not None:
         values["program"] = run.program
@@ -387,27 +406,7 @@ def _graph_of(run: ExternalRun) -> Architecture:
     for name, value in run.values.items():
         values[f"{name}_" if name in values else name] = value
 
-    # Runs that say nothing of what was run are different runs.
-    return graph_of_values(values or {"run": run.identity}, name=PROGRAM)
-
-
-def _operations(
-    run: ExternalRun, parent: Architecture | None, architecture: Architecture
-) -> tuple[str, ...]:
-    """Return what a run changes of its parent, in words: values, and source files."""
-    if parent is None:
-        return ()
-
-    before = configuration_of(parent)
-    after = configuration_of(architecture)
-    operations = []
-    for name in sorted({*before, *after} - {CODE}):
-        if before.get(name) != after.get(name):
-            old = setting_text(before[name]) if name in before else "absent"
-            new = setting_text(after[name]) if name in after else "absent"
-            operations.append(f"{name}: {old} -> {new}"[:MOST_TEXT])
-
-    return tuple(operations) + tuple(run.changed)
+    return values
 
 
 def _tokens_of(archive: Archive, study: str) -> dict[str, int]:

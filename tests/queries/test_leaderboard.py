@@ -5,8 +5,8 @@ import pytest
 from archive.errors import UnknownNameError, UsageError
 from archive.objectives import Objective
 from archive.queries.leaderboard import leaderboard
-from archive.runs.imported import import_runs
 from archive.runs.history.table_columns import RunMapping
+from archive.runs.imported import import_runs
 from archive.store.records import Result
 from tests.support.stores import Repeat, answer, cells, study, suggest
 

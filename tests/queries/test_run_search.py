@@ -8,8 +8,8 @@ from archive.parameters.expressions import ExpressionError
 from archive.parameters.parser import parse
 from archive.queries.runs import search_runs
 from archive.queries.tried.filters import RunFilter
-from archive.runs.imported import import_runs
 from archive.runs.history.table_columns import RunMapping
+from archive.runs.imported import import_runs
 from archive.store.records import State
 from archive.store.studies.builds import Build
 from tests.support.stores import cells

@@ -4,8 +4,8 @@ import pytest
 
 from archive.errors import UnknownNameError
 from archive.queries.tried.tree import read_tree
-from archive.runs.imported import import_runs
 from archive.runs.history.table_columns import RunMapping
+from archive.runs.imported import import_runs
 from archive.store.records import Result
 from tests.support.stores import Suggestion, answer, cells, study
 

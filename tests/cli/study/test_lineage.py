@@ -8,8 +8,8 @@ from rich.cells import cell_len
 
 from archive.cli.study.lineage import tree_lines
 from archive.queries.tried.tree import RunTree, TreeRun
-from archive.runs.imported import import_runs
 from archive.runs.history.table_columns import RunMapping
+from archive.runs.imported import import_runs
 from tests.support.commands import shell
 from tests.support.json_documents import check
 
@@ -90,7 +90,7 @@ def test_a_tree_in_the_terminal(archive, store_settings, tmp_path):
             "● #0         3        baseline",
             "├─○ #1     3.5  -0.5  wider",
             "● #2         2    +1  muon",
-            "├─× #3  failed        wild; the table has no value of loss",
+            "├─× #3  failed        wild; the run has no value of loss",
             "● #4       1.5  +0.5  tuned",
             "",
             "○ #5         9        alone",
