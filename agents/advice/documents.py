@@ -288,3 +288,29 @@ class StudyKnowledge:
     gain: PossibleGain | None
     front: list[RecommendedResult]
     objectives: list[ObjectiveKnowledge]
+
+
+@dataclass(frozen=True)
+class OverrideReport:
+    """Whether a caller's candidate should be evaluated in place of the agent's suggestion.
+
+    Attributes:
+        study: Name of the study.
+        accepted: Whether it should; null without a model, which cannot judge.
+        advice: The verdict in words.
+        candidate: The candidate with its prediction; its network is null outside of the space.
+        suggestion: The proposal that the agent would make; null where it has none.
+        advantage: Mean of what the caller's earlier candidates had beyond their predictions, in
+            predicted standard deviations; null without a model.
+        uncertainty: Standard deviation of it.
+        results: Number of the caller's earlier candidates with a prediction and a result.
+    """
+
+    study: str
+    accepted: bool | None
+    advice: str
+    candidate: PredictedCandidate
+    suggestion: AdvisedProposal | None
+    advantage: float | None
+    uncertainty: float | None
+    results: int

@@ -53,6 +53,22 @@ def suggest(
     """
     check_count(count)
     reading = read(archive, study)
+    name, proposals = suggestions_of(reading, agent, count)
+    return SuggestReport(
+        study=reading.study.name,
+        agent=name,
+        objective=reading.study.objective,
+        direction=reading.study.direction,
+        model=None if reading.surrogate is None else reading.surrogate.model,
+        reason=reading.fits[0].reason,
+        suggestions=proposals,
+    )
+
+
+def suggestions_of(
+    reading: StudyReading, agent: str | Agent | None, count: int
+) -> tuple[str, list[AdvisedProposal]]:
+    """Return the name of an agent and its suggestions for a study; see `suggest`."""
     name, made = _agent_of(reading, agent)
     study_setup.check_agent(made, reading.study)
     suggestions = searcher.ask_agent(made, reading.study, reading.history, count)[:count]
@@ -71,15 +87,7 @@ def suggest(
             )
         )
 
-    return SuggestReport(
-        study=reading.study.name,
-        agent=name,
-        objective=reading.study.objective,
-        direction=reading.study.direction,
-        model=None if reading.surrogate is None else reading.surrogate.model,
-        reason=reading.fits[0].reason,
-        suggestions=proposals,
-    )
+    return name, proposals
 
 
 def predict_candidates(
@@ -97,11 +105,25 @@ def predict_candidates(
         UnknownNameError: There is no such study, or its space is not known here.
     """
     reading = read(archive, study)
+    answers = advise_candidates(reading, candidates)
+    return CandidateReport(
+        study=reading.study.name,
+        objective=reading.study.objective,
+        direction=reading.study.direction,
+        model=None if reading.surrogate is None else reading.surrogate.model,
+        reason=reading.fits[0].reason,
+        candidates=answers,
+    )
+
+
+def advise_candidates(
+    reading: StudyReading, candidates: Sequence[Candidate]
+) -> list[PredictedCandidate]:
+    """Return candidates with their predictions; see `predict_candidates`."""
     networks: list[Architecture] = []
     members: list[int] = []
     answers: list[PredictedCandidate] = []
     for position, candidate in enumerate(candidates):
-        network = None
         reason = None
         try:
             network = _network_of(reading, candidate)
@@ -116,14 +138,7 @@ def predict_candidates(
     for position, advised in zip(members, reading.advise(networks), strict=True):
         answers[position] = PredictedCandidate(True, None, advised)
 
-    return CandidateReport(
-        study=reading.study.name,
-        objective=reading.study.objective,
-        direction=reading.study.direction,
-        model=None if reading.surrogate is None else reading.surrogate.model,
-        reason=reading.fits[0].reason,
-        candidates=answers,
-    )
+    return answers
 
 
 def _agent_of(reading: StudyReading, agent: str | Agent | None) -> tuple[str, Agent]:

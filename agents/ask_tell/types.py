@@ -83,6 +83,8 @@ class EnqueuedArchitecture:
         parent: The network that it is a change of.
         operations: Changes that make it of the parent.
         hyperparameters: Training settings that belong to the proposal.
+        mean: Score that the model of the study predicts, larger is better; None without one.
+        std: Standard deviation of the prediction.
     """
 
     architecture: Architecture
@@ -92,6 +94,8 @@ class EnqueuedArchitecture:
     parent: Architecture | None = None
     operations: tuple[str, ...] = ()
     hyperparameters: Mapping[str, Any] = field(default_factory=dict)
+    mean: float | None = None
+    std: float | None = None
 
     def __post_init__(self) -> None:
         """Keep a motivation that a server can hold."""

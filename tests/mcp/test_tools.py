@@ -424,6 +424,13 @@ def test_a_proposal_keeps_its_motivation_and_gets_its_result(archive, ask, refus
     assert ask("is_known", network=text(1))["results"][0]["motivation"] == motivation
 
 
+def test_a_proposal_keeps_its_prediction_as_evidence(archive, ask, refused):
+    evaluate(archive, [0.2, 0.3, 0.5, 0.4, 0.6])
+    made = ask("propose", study="study", network=text(6), motivation="more of what was good")
+    proposal = archive.proposals.get(made["proposal"])
+    assert 0.0 < proposal.mean < 1.0 and proposal.std > 0.0
+
+
 def test_a_known_result_answers_a_proposal_at_once(archive, ask, refused):
     evaluate(archive, [0.2, 0.9])
     archive.studies.create(Study("new", "digits", "digits/1", "nasbench201", budget=2))

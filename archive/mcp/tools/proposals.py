@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import anyio
 from pydantic import Field
 
+from archive.agents.advice import overriding
 from archive.agents.ask_tell import enqueueing
 from archive.agents.ask_tell.types import EnqueuedArchitecture
 from archive.api import Archive
@@ -116,6 +117,11 @@ def propose(
         proposed = space.of_names(space.fill(parameters or {}))
 
     find = archive.architectures.find
+    # The prediction is evidence of what the proposer knows beyond the model.
+    expected = None
+    if space.contains(proposed):
+        expected = overriding.expected_score(archive, study, proposed)
+
     enqueued = EnqueuedArchitecture(
         proposed,
         1.0,
@@ -123,6 +129,8 @@ def propose(
         tuple(map(find, inspired_by or ())),
         None if parent is None else archive.architectures.get(find(parent)),
         tuple(operations or ()),
+        mean=None if expected is None else expected.mean,
+        std=None if expected is None else expected.std,
     )
     config = {} if model is None else {"model": model}
     builder = enqueueing.builder_of(archive, record, space)

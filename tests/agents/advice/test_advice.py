@@ -11,6 +11,7 @@ import pytest
 from archive import agents, space, spaces
 from archive.agents.advice import study_surrogate
 from archive.agents.advice.knowledge import state
+from archive.agents.advice.overriding import consider
 from archive.agents.advice.suggesting import predict_candidates, suggest
 from archive.agents.baselines.random_search import RandomSearch
 from archive.agents.observations import Observation
@@ -238,3 +239,37 @@ def test_all_agents_names_are_answered_as_their_search_would(archive):
     asked = agents.study(archive, "mine", searched, task="images", protocol="images/1")
     (lease,) = asked.ask("portfolio", 1)
     assert lease.proposal.architecture_key == shown.network.architecture
+
+
+def test_an_override_is_judged_by_its_prediction_and_by_earlier_ones(archive):
+    searched = SPACES["nasbench201"]()
+    networks = fill(archive, searched)
+    others = [network for network in cells(400) if network not in networks]
+    few = min(others, key=convolutions)
+    many = max(others, key=convolutions)
+    good = consider(archive, "mine", many, RandomSearch(searched))
+    assert good.results == 0 and good.advice.endswith("has a prediction and a result)")
+    bad = consider(archive, "mine", few, "portfolio")
+    assert bad.accepted is False and bad.advice.startswith("prefer the agent's suggestion")
+    assert bad.candidate.network.architecture == few.key
+    # Three candidates that were predicted to be much better than they were.
+    agent = archive.proposals.register_agent("language-model", {}, "1")
+    overrides = [network for network in others if network not in (few, many)][:3]
+    suggestions = []
+    for network in overrides:
+        suggestions.append(stores.Suggestion(network, mean=value_of(network, {}) + 4.0, std=2.0))
+
+    outcomes = [Result(value_of(network, {}), {"latency_ms": 1.0}) for network in overrides]
+    archive.proposals.create("mine", agent, suggestions, outcomes=outcomes)
+    later = consider(archive, "mine", many, RandomSearch(searched))
+    assert later.results == 3 and later.advantage == pytest.approx(-1.5)
+    assert consider(archive, "mine", many, proposer="person").results == 0
+
+
+def test_what_is_no_candidate_cannot_be_judged(archive):
+    searched = SPACES["parameters"]()
+    fill(archive, searched, number=3)
+    report = consider(archive, "mine", {"x": 7.0})
+    assert report.accepted is None and "it is no candidate" in report.advice
+    report = consider(archive, "mine", {"x": 0.5})
+    assert report.accepted is None and "results of 5 different networks, got 3" in report.advice
