@@ -10,6 +10,7 @@ is its configuration: the arguments, and a digest of its source files.
 | `code_state`   | source files at the start of a run, and the difference of two such states      |
 | `run_log`      | output of a program, within a bound                                            |
 | `measurements` | metrics that a program prints or writes to files                               |
+| `tracker_files` | files for TensorBoard and W&B that a program writes                           |
 | `run_folder`   | the folder of one run: all that is known of it, on disk                        |
 | `program`      | the process of a program, from its start to its end                            |
 | `life_cycle`   | begin and end of a run                                                         |

@@ -42,6 +42,10 @@ ERRORS = 2
 
 _READ_BYTES = 1 << 16
 _LOOK_SECONDS = 0.2
+_WATCH_SECONDS = 2.0
+"""Longest time between two looks at the processes of a program."""
+
+_MOST_PROCESSES = 10_000
 _ENDED_SECONDS = 1.0
 """Time in which the output of a program is taken that its own processes go on to write to."""
 
@@ -57,12 +61,14 @@ class ProgramEnd:
         seconds: Its time.
         cpu_seconds: Processor time of it and its children.
         peak_memory_bytes: Largest memory of one of its processes.
+        processes: Ids of the processes that were seen; None where the system does not tell them.
     """
 
     status: int
     seconds: float
     cpu_seconds: float
     peak_memory_bytes: int
+    processes: frozenset[int] | None = None
 
 
 @dataclass
@@ -181,10 +187,12 @@ def run_program(
 
     with process, _signals_passed_on(process):
         deadline = _Deadline(process, None if limit is None else begin + limit)
-        _read_output(process, reader, output, deadline)
+        watch = _ProcessWatch(process.pid)
+        _read_output(process, reader, output, deadline, watch)
         # A program may have closed its output: `exec > log`.
         while process.poll() is None:
             deadline.check()
+            watch.look()
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_LOOK_SECONDS)
 
@@ -196,11 +204,16 @@ def run_program(
         time.perf_counter() - begin,
         after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
         after.ru_maxrss * 1024,
+        watch.processes(),
     )
 
 
 def _read_output(
-    process: subprocess.Popen[bytes], reader: OutputReader, output: int, deadline: _Deadline
+    process: subprocess.Popen[bytes],
+    reader: OutputReader,
+    output: int,
+    deadline: _Deadline,
+    watch: _ProcessWatch,
 ) -> None:
     """Read both pipes until the program has ended, or has closed them."""
     assert process.stdout is not None
@@ -217,6 +230,7 @@ def _read_output(
         last_look = None
         while selector.get_map():
             deadline.check()
+            watch.look()
             ended = process.poll() is not None
             ready = selector.select(_LOOK_SECONDS)
             # A process that the program has left behind holds the pipe, and may write to it.
@@ -307,6 +321,51 @@ class _Deadline:
         if self._signal == signal.SIGTERM:
             self._moment = time.perf_counter() + GRACE_SECONDS
             self._signal = signal.SIGKILL
+
+
+class _ProcessWatch:
+    """Processes of a program, which are looked for now and then while it runs.
+
+    Args:
+        pid: Id of the program.
+    """
+
+    def __init__(self, pid: int) -> None:
+        """Begin with the program itself."""
+        self._pid = pid
+        self._seen = {pid}
+        self._begin = time.monotonic()
+        self._next = self._begin
+        # Linux tells the children of a thread in a file, which costs microseconds.
+        self._is_told = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
+
+    def look(self) -> None:
+        """Add the processes that run now, if it is time to look."""
+        now = time.monotonic()
+        if now < self._next or not self._is_told:
+            return
+
+        self._next = now + min(_WATCH_SECONDS, max(_LOOK_SECONDS, (now - self._begin) / 10))
+        waiting = [self._pid]
+        while waiting and len(self._seen) < _MOST_PROCESSES:
+            for child in _children_of(waiting.pop()):
+                self._seen.add(child)
+                waiting.append(child)
+
+    def processes(self) -> frozenset[int] | None:
+        """Return the ids that were seen; None where the system does not tell them."""
+        return frozenset(self._seen) if self._is_told else None
+
+
+def _children_of(pid: int) -> list[int]:
+    """Return the ids of the processes that a process has started; none if it has ended."""
+    children: list[int] = []
+    with suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with suppress(OSError), open(f"/proc/{pid}/task/{thread}/children") as file:
+                children += map(int, file.read().split())
+
+    return children
 
 
 def _with_children(pid: int) -> list[psutil.Process]:

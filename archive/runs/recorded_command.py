@@ -34,6 +34,7 @@ from archive.runs.run_folder import RunFolder, RunRecord, now, runs_of
 from archive.runs.run_log import RunLog, read_end
 from archive.runs.secrets import Secrets
 from archive.runs.surroundings import describe
+from archive.runs.tracker_files import read_tracker_files
 
 if TYPE_CHECKING:
     from archive.settings import Settings
@@ -161,6 +162,8 @@ class PreparedRun:
                 if path.stat().st_mtime_ns // 1_000_000 >= record.started:
                     self._measurements.read_file(path)
 
+        here = Path(record.folder)
+        read_tracker_files(here, record.started, ended.processes, self._measurements)
         take_told(self._folder, record, self._measurements, self._secrets)
         measured = (ended.cpu_seconds, float(ended.peak_memory_bytes))
         record.metrics |= dict(zip(OF_PROCESS, measured, strict=True))
