@@ -24,7 +24,8 @@ from archive.errors import SettingsError
 from archive.queries import pareto as pareto_sets
 from archive.store.properties import EPOCH
 from archive.store.records import Evaluation, State, Study
-from archive.store.studies.configurations import PARAMETER, read_configurations, values_of
+from archive.store.studies.configurations import read_configurations, values_of
+from archive.store.studies.rows import PARAMETER
 
 if TYPE_CHECKING:
     import pandas as pd

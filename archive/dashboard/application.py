@@ -29,6 +29,9 @@ from archive.dashboard.endpoints import (
     maps,
     networks,
     plots,
+    run,
+    run_tree,
+    runs,
     studies,
 )
 from archive.dashboard.endpoints.inputs import archive_of, options_of
@@ -53,6 +56,7 @@ log = logging.getLogger("archive.dashboard")
 VIEWS = {
     "/": ("home", "Home"),
     "/study": ("study", "Study"),
+    "/run": ("run", "Run"),
     "/network": ("network", "Network"),
     "/compare": ("compare", "Compare"),
     "/map": ("map", "Map"),
@@ -61,7 +65,7 @@ VIEWS = {
 }
 """Name and title of the view at each address."""
 
-PAGES = (studies, answers, plots, networks, comparison, maps, ask)
+PAGES = (studies, runs, run_tree, run, answers, plots, networks, comparison, maps, ask)
 """Modules of the endpoints that only read."""
 
 

@@ -18,11 +18,10 @@ from archive.errors import SettingsError
 from archive.store.properties import METRIC, from_json, with_prefix
 from archive.store.records import State, StateName, is_cancelled
 from archive.store.studies.configurations import (
-    PARAMETER,
     configuration_columns,
     read_configurations,
 )
-from archive.store.studies.rows import Row, read_rows
+from archive.store.studies.rows import PARAMETER, Row, read_rows
 from archive.values import timestamp
 
 if TYPE_CHECKING:

@@ -69,6 +69,11 @@ def store(ctx: click.Context, table: Path | None, architectures: int | None, as_
     help="Number of evaluations of the study.",
 )
 @click.option(
+    "--runs",
+    type=Count(100),
+    help="Measure instead the page of a study with so many recorded runs, 100 steps each.",
+)
+@click.option(
     "--browsers",
     type=Count(1),
     help="Measure instead what N clients of the live page cost a search, in turns with the same "
@@ -85,7 +90,12 @@ def store(ctx: click.Context, table: Path | None, architectures: int | None, as_
 )
 @json_option
 def dashboard(
-    evaluations: int | None, browsers: int | None, workers: int, turns: int, as_json: bool
+    evaluations: int | None,
+    runs: int | None,
+    browsers: int | None,
+    workers: int,
+    turns: int,
+    as_json: bool,
 ) -> None:
     """Measure the page over a study with many evaluations: requests, views in a browser, live
     results.
@@ -101,6 +111,10 @@ def dashboard(
         from tests.benchmarks.dashboard.searches import EVALUATIONS, measure
 
         figures = measure(browsers, workers, turns, evaluations or EVALUATIONS, print_message)
+    elif runs is not None:
+        from tests.benchmarks.dashboard import runs as recorded
+
+        figures = recorded.measure(runs)
     else:
         from tests.benchmarks.dashboard import page
 

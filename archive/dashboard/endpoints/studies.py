@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from archive.dashboard.endpoints.inputs import archive_of, choice, integer, named_study, news_of
+from archive.dashboard.endpoints.paging import sorted_part
 from archive.dashboard.feeds.study import (
     ABOUT,
     COSTS,
@@ -168,14 +169,7 @@ def _part(
         has_value = row[column] is not None and row[column] == row[column]
         (present if has_value else missing).append(row)
 
-    if 10 * end < len(present):
-        # The first rows of many are found in a fraction of the time that it takes to sort all.
-        first = (heapq.nlargest if descending else heapq.nsmallest)(
-            end, present, key=itemgetter(column)
-        )[begin:]
-    else:
-        first = sorted(present, key=itemgetter(column), reverse=descending)[begin:end]
-
+    first = sorted_part(present, itemgetter(column), descending, begin, end)
     if end > len(present):
         first += missing[max(0, begin - len(present)) : end - len(present)]
 

@@ -38,6 +38,7 @@ class Feed(ABC):
         reading: Lock that the reading thread holds.
         memo: Results of computations over the entries, by name; empty after a change. Protected by
             `reading`.
+        kept: Objects of the endpoints that last as long as the feed, by name. Protected by `reading`.
         asked: Time of `time.monotonic` at which the present look began; None between two looks.
     """
 
@@ -55,6 +56,7 @@ class Feed(ABC):
         self.due = 0.0
         self.reading = Lock()
         self.memo: dict[Any, Any] = {}
+        self.kept: dict[str, Any] = {}
         self.asked: float | None = None
         self._took = 0.0
         self._entries: OrderedDict[Any, tuple[int, Any]] = OrderedDict()
@@ -116,6 +118,11 @@ class Feed(ABC):
             changed.append((key, value))
 
         return dict(reversed(changed))
+
+    @property
+    def version(self) -> int:
+        """Version of the last change; that before the first entries without any."""
+        return next(reversed(self._entries.values()))[0] if self._entries else self.began
 
     def entry(self, key: Hashable) -> Any:
         """Return the current value of an entry that the feed has."""

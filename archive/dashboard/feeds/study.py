@@ -23,6 +23,7 @@ from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from archive.architecture.parameter_operations import PROGRAM_NAME
 from archive.dashboard.feeds.base import Entries, Feed
 from archive.dashboard.wire import describe_objectives
 from archive.objectives import MOST_OBJECTIVES, sign
@@ -95,6 +96,12 @@ RUN = (
     "curve",
 )
 """Columns of a running proposal (`archive.store.studies.rows`)."""
+GIVEN = ("derived_from", "configuration", "hyperparameters", "seed", "program", "proposed")
+"""Further columns of a recorded run: what it came from, and what it was given.
+
+They are read with its row: a server spends its time on a run, whose log is long, and not on the number
+of its columns.
+"""
 
 AT_ONCE = 10_000
 """Number of proposals without a result that one statement reads."""
@@ -118,6 +125,8 @@ class StudyFeed(Feed):
 
     Attributes:
         rows: Current rows by number, in the order of `FIELDS`; changed by `look` only.
+        given: Further columns of recorded runs by number, in the order of `GIVEN`; empty for other
+            studies.
     """
 
     bulky = True
@@ -127,6 +136,7 @@ class StudyFeed(Feed):
         super().__init__(f"study:{name}")
         self.name = name
         self.rows: dict[int, Row] = {}
+        self.given: dict[int, Row] = {}
         self._connection = connection
         self._study: Study | None = None
         self._extent: Mapping[str, Any] = {}
@@ -200,6 +210,7 @@ class StudyFeed(Feed):
         self._best = None
         self._named = None
         self.rows = {}
+        self.given = {}
         self._counts = Counter()
         self._whole_due = -math.inf
         self._agents.clear()
@@ -208,6 +219,7 @@ class StudyFeed(Feed):
 
     def _read_all(self, free: int | None) -> dict[int, Row | None]:
         begin = time.monotonic()
+        self.given = {}
         rows = self._rows(ALL, evaluated=free is not None, study=self.name)
         read = {row[NUMBER]: row for row in rows}
         missing = []
@@ -274,10 +286,23 @@ class StudyFeed(Feed):
             columns[field] = METRIC + objective.name
 
         names = [columns.get(field, field) for field in FIELDS]
+        is_recorded = self.study.space == PROGRAM_NAME
+        if is_recorded:
+            names += GIVEN
+
         parameters |= parameters_of(self.study)
-        return self._connection.read(
+        rows = self._connection.read(
             lambda tx: read_rows(tx, names, choice, evaluated=evaluated, **parameters)
         )
+        if not is_recorded:
+            return rows
+
+        shown = []
+        for row in rows:
+            self.given[row[NUMBER]] = row[len(FIELDS) :]
+            shown.append(row[: len(FIELDS)])
+
+        return shown
 
     def _improve(self, rows: Iterable[Row]) -> None:
         better = sign(self.study.direction)

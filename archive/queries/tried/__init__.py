@@ -5,6 +5,8 @@
 | `filters` | runs by words, by conditions on their values, by what they are |
 | `changes` | what a run changes of another one                              |
 | `tree`    | the runs of a study as trees                                   |
+| `lines`   | the ways to the best runs, and what was tried beside them      |
+| `details` | everything that is kept of one run                             |
 
 `archive.queries.runs` returns the runs, `archive.queries.repeats` compares them beyond noise.
 """

@@ -47,6 +47,7 @@ RETURN p.study AS study, p.program AS program, p.state AS state,
 """
 
 _ALL = "MATCH (p:Proposal)"
+_OF_STUDY = "MATCH (p:Proposal {study: $study}) USING INDEX SEEK p:Proposal(study)"
 LISTED = """
 UNWIND $ids AS id
 MATCH (p:Proposal {id: id})
@@ -83,6 +84,7 @@ class RunFilter:
         since: Earliest start, in milliseconds since 1970.
         until: Start before which runs began.
         network: Functional key of the network that they trained.
+        ids: Ids of the runs among which they are looked for.
         where: Condition on their values, and on `value` or the study's metric, `seed`, `seconds`.
     """
 
@@ -93,6 +95,7 @@ class RunFilter:
     since: int = 0
     until: int | None = None
     network: str | None = None
+    ids: Sequence[str] | None = None
     where: Expression | None = None
 
 
@@ -127,8 +130,11 @@ def matching_groups(connection: Connection, sought: RunFilter) -> list[RunGroup]
         "since": sought.since,
         "until": _END if sought.until is None else sought.until,
     }
-    begin = _ALL
-    if sought.network is not None:
+    begin = _ALL if sought.study is None else _OF_STUDY
+    if sought.ids is not None:
+        begin = LISTED
+        asked["ids"] = list(sought.ids)
+    elif sought.network is not None:
         begin = LISTED
         keys = [sought.network]
         rows = connection.read(lambda tx: tx.run(IDS_OF_NETWORK, keys=keys).data())

@@ -22,7 +22,7 @@ from archive.architecture.layer import BESIDE
 from archive.database.statements import rewritten
 from archive.errors import ArchiveError
 from archive.store.properties import from_json, proposal_id, to_json
-from archive.store.studies.rows import ALL, SOME, read_rows
+from archive.store.studies.rows import ALL, PARAMETER, SOME, read_rows
 from archive.values import LARGEST, is_number
 
 if TYPE_CHECKING:
@@ -40,9 +40,6 @@ UNNAMED = frozenset(["cnn", "darts", "mlp", "nasbench101", "nasbench201", "nasne
 """Spaces of this package whose networks have no named decisions; known without numpy."""
 
 _NO_VIEWS: Mapping[int, ProposalView] = MappingProxyType({})
-
-PARAMETER = "parameter_"
-"""Prefix of the properties of a proposal that hold one value each."""
 
 SPACE = """
 MATCH (s:Study {name: $study})

@@ -90,6 +90,10 @@ OF_PROPOSALS = (
     "reason",
     "started",
     "finished",
+    "program",
+    "derived_from",
+    "code_commit",
+    "code_branch",
 )
 """Columns that are properties of proposals."""
 
@@ -127,6 +131,9 @@ COLUMNS: Mapping[str, LiteralString] = MappingProxyType(
 )
 """Columns that are computed, or have another name than their property, in Cypher."""
 
+PARAMETER = "parameter_"
+"""Prefix of the properties of a proposal that hold one value each."""
+
 NETWORK = "network_"
 """Prefix of the columns that are properties of networks."""
 
@@ -135,9 +142,9 @@ def select(names: Sequence[str], choice: str = ALL, *, evaluated: bool = False) 
     """Return the statement of rows.
 
     Args:
-        names: Columns of a row: names in `COLUMNS` or `OF_PROPOSALS`, `network_` and a property of
-            the network, or any other property of the evaluation (`value`, `metric_accuracy`).
-            Columns of networks leave out proposals whose networks a user has deleted.
+        names: Columns of a row: names in `COLUMNS` or `OF_PROPOSALS`, `parameter_` and the name of a
+            value, `network_` and a property of the network, or any other property of the evaluation
+            (`value`, `metric_accuracy`). Columns of networks leave out proposals whose networks a user has deleted.
         choice: Choice of proposals.
         evaluated: Whether to leave out proposals without a result: ArcadeDB needs half the time
             without OPTIONAL.
@@ -195,6 +202,9 @@ def _expression(name: str) -> str:
 
     if name in OF_PROPOSALS:
         return f"p.{name}"
+
+    if name.startswith(PARAMETER):
+        return f"p.{quoted(name)}"
 
     if name.startswith(NETWORK):
         return f"a.{quoted(name.removeprefix(NETWORK))}"

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -38,7 +38,15 @@ BATCH = 1000
 STUDY = "many"
 LIVE = 60
 """Number of results that are added while a page is open, one a second."""
-CHROMIUM = ("/usr/lib/chromium/chromium", "/usr/bin/chromium", "/usr/bin/google-chrome")
+CHROMIUM = (
+    "/usr/lib/chromium/chromium",
+    "/usr/bin/chromium",
+    "/usr/bin/google-chrome",
+    "/usr/lib/chromium/chromium-headless-shell",
+)
+OPTIONS = ("--no-sandbox", "--disable-dev-shm-usage", "--enable-precise-memory-info")
+"""Options of the browser."""
+
 VIEWS = {
     "study": (f"/study?study={STUDY}", "[aria-label^='Value of each']", "tbody tr td:visible"),
     "studies": ("/", "tbody a", "progress"),
@@ -135,22 +143,22 @@ def _measure(own: settings.Settings, count: int) -> Iterator[Figure]:
         with serving(archive) as server:
             yield from _requests(server)
             yield from _looks(server, archive)
-            if chromium := _chromium():
+            if chromium := find_chromium():
                 yield from _browser(server, archive, chromium)
 
 
 def _requests(server: DashboardServer) -> Iterator[Figure]:
     points = f"/api/study/points?study={STUDY}"
-    seconds, size = _timed(lambda: _get(server, points))
+    seconds, size = timed(lambda: get(server, points))
     yield Figure("points of the study, first request of the server", seconds, "s", "<= 2")
-    seconds, size = _timed(lambda: _get(server, points))
+    seconds, size = timed(lambda: get(server, points))
     yield Figure("points of the study, later requests", seconds, "s", "<= 0.5")
     yield Figure("size of the points", size / 2**20, "MiB")
-    seconds, _ = _timed(
-        lambda: _get(server, f"/api/study/proposals?study={STUDY}&sort=value&order=desc")
+    seconds, _ = timed(
+        lambda: get(server, f"/api/study/proposals?study={STUDY}&sort=value&order=desc")
     )
     yield Figure("first page of the table, by value", seconds, "s", "<= 0.5")
-    seconds, _ = _timed(lambda: _get(server, "/api/studies"))
+    seconds, _ = timed(lambda: get(server, "/api/studies"))
     yield Figure("list of studies, first request of the server", seconds, "s", "<= 2")
 
 
@@ -170,22 +178,10 @@ def _browser(server: DashboardServer, archive: Archive, chromium: str) -> Iterat
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as started:
-        options = ["--no-sandbox", "--disable-dev-shm-usage", "--enable-precise-memory-info"]
-        browser = started.chromium.launch(executable_path=chromium, args=options)
+        browser = started.chromium.launch(executable_path=chromium, args=OPTIONS)
         page = browser.new_page(viewport={"width": 1300, "height": 900})
         page.goto(server.address_with_token)
-        for name, (path, first, last) in VIEWS.items():
-            begin = time.perf_counter()
-            page.goto(server.address.rstrip("/") + path, wait_until="commit")
-            page.locator(first).first.wait_for()
-            page.locator(last).first.wait_for()
-            page.evaluate(
-                "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
-            )
-            yield Figure(f"view in a browser: {name}", time.perf_counter() - begin, "s", "<= 2")
-            paint = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? NaN"
-            yield Figure(f"first paint: {name}", float(page.evaluate(paint)) / 1000, "s", "<= 1")
-
+        yield from measure_views(page, server, VIEWS)
         page.goto(server.address.rstrip("/") + VIEWS["study"][0])
         page.locator("#live", has_text="live").wait_for()
         page.locator(VIEWS["study"][2]).first.wait_for()
@@ -198,9 +194,32 @@ def _browser(server: DashboardServer, archive: Archive, chromium: str) -> Iterat
         browser.close()
 
 
+def measure_views(
+    page: Any, server: DashboardServer, views: Mapping[str, tuple[str, str, str]]
+) -> Iterator[Figure]:
+    """Measure how long each view takes until it is drawn, and until something is painted.
+
+    Args:
+        page: Page of a browser that is signed in.
+        server: The server of the page.
+        views: Address of each view, and selectors of elements that are visible once it is drawn.
+    """
+    for name, (path, first, last) in views.items():
+        begin = time.perf_counter()
+        page.goto(server.address.rstrip("/") + path, wait_until="commit")
+        page.locator(first).first.wait_for()
+        page.locator(last).first.wait_for()
+        page.evaluate(
+            "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+        )
+        yield Figure(f"view in a browser: {name}", time.perf_counter() - begin, "s", "<= 2")
+        paint = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? NaN"
+        yield Figure(f"first paint: {name}", float(page.evaluate(paint)) / 1000, "s", "<= 1")
+
+
 def _live(page: Any, archive: Archive) -> Iterator[Figure]:
     """Add a result a second, and measure how late the page shows it, and its frames."""
-    page.evaluate(_FRAMES)
+    page.evaluate(FRAMES)
     study = archive.studies.get(STUDY)
     archive.studies.set_budget(STUDY, study.budget + LIVE)
     agent = archive.proposals.register_agent("random", {}, "1")
@@ -216,18 +235,23 @@ def _live(page: Any, archive: Archive) -> Iterator[Figure]:
         late.append(time.perf_counter() - begin)
         time.sleep(max(0.0, 1.0 - late[-1]))
 
-    frames = page.evaluate("window.frames_ms")
     yield Figure(
         "delay of a result until the page shows it, median", float(np.median(late)), "s", "<= 2"
     )
     yield Figure("delay of a result until the page shows it, longest", max(late), "s", "<= 2")
+    yield from measured_frames(page)
+
+
+def measured_frames(page: Any) -> Iterator[Figure]:
+    """Return how long the frames took since `FRAMES` was evaluated."""
+    frames = page.evaluate("window.frames_ms")
     yield Figure(
         "frames longer than 50 ms, of all", sum(each > 50 for each in frames) / len(frames), ""
     )
     yield Figure("longest frame", max(frames), "ms")
 
 
-_FRAMES = """
+FRAMES = """
 () => {
   window.frames_ms = [];
   let last = performance.now();
@@ -237,20 +261,23 @@ _FRAMES = """
 """
 
 
-def _get(server: DashboardServer, path: str) -> int:
+def get(server: DashboardServer, path: str) -> int:
+    """Request a path of the page, and return the number of bytes of the answer."""
     url = f"http://127.0.0.1:{server.access.port}{path}"
     request = Request(url, headers={"authorization": f"Bearer {server.access.token}"})
     with urlopen(request, timeout=600) as answer:
         return len(answer.read())
 
 
-def _timed(work: Callable[[], int]) -> tuple[float, int]:
+def timed(work: Callable[[], int]) -> tuple[float, int]:
+    """Return the seconds of a request, and the number of its bytes."""
     begin = time.perf_counter()
     size = work()
     return time.perf_counter() - begin, size
 
 
-def _chromium() -> str | None:
+def find_chromium() -> str | None:
+    """Return the program of a browser; None without one, or without Playwright."""
     if find_spec("playwright") is None:
         return None
 

@@ -97,6 +97,8 @@ export async function request(path, body, signal) {
 export const studyPath = (study, part, more = {}) => `/api/study/${part}?${new URLSearchParams({ study, ...more })}`;
 /** @param {string} name */
 export const studyLink = (name) => `/study?study=${encodeURIComponent(name)}`;
+/** @param {string} study @param {number} run number of a recorded run */
+export const runLink = (study, run) => `/run?${new URLSearchParams({ study, number: String(run) })}`;
 /** @param {string} key */
 export const networkLink = (key) => `/network?key=${encodeURIComponent(key)}`;
 
@@ -137,6 +139,9 @@ export function rounded(value, answer) {
   const places = Math.min(12, Math.max(0, 1 - Math.floor(Math.log10(width))));
   return value.toFixed(places);
 }
+
+/** A count with its noun: 1 run, 2 runs. @param {number} count @param {string} noun */
+export const plural = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
 /** A count of a network, such as its parameters, with its unit. @param {number} value */
 export const quantity = (value) => (Math.abs(value) >= 1e4 ? short(value) : number(value));

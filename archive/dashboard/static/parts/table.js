@@ -56,6 +56,17 @@ export class Table {
     this.#showColumns((each) => each === column || this.columns.includes(each));
   }
 
+  /** Show other columns. @param {Column[]} columns */
+  choose(columns) {
+    this.all = columns;
+    this.#showColumns((column) => !column.optional);
+  }
+
+  /** Make all rows again when they are shown next: something beside them has changed. */
+  forget() {
+    this.made = new Map();
+  }
+
   /** @param {(column: Column) => boolean} isShown */
   #showColumns(isShown) {
     this.columns = this.all.filter(isShown);

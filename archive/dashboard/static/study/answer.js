@@ -50,10 +50,13 @@ function isFresh() {
   return Boolean(best && found?.architecture && (found.number === best.number || found.luckiest === best.number));
 }
 
+/** Show how far the study is. */
+export const showState = () => refill(state, describeProgress(study.points));
+
 /** Show what is known now: the best result at once, and the estimate of its value when it has come. */
 export function showAnswer() {
   const { about } = study.points;
-  refill(state, describeProgress(study.points));
+  showState();
   const { best } = about;
   answerPart.classList.toggle("open", !best);
   nothing.hidden = Boolean(best);

@@ -2,6 +2,7 @@
 /** How far a study is: evaluations, elapsed and remaining time, in one line of constant height. */
 
 import { badge, el, isLimited, seconds } from "../parts/page.js";
+import { isRecorded } from "./state.js";
 
 /** Latest results whose times tell the pace. */
 const LATEST = 20;
@@ -35,6 +36,10 @@ export function describeProgress(points) {
   const done = complete + pruned;
   const finished = isFinished(about);
   const works = running > 0 || waiting > 0;
+  const others = (/** @type {string} */ state) => Object.entries(about.counts).filter(([each, count]) => each !== "complete" && (each !== state || count > 1))
+    .map(([each, count]) => el("span", {}, badge(each), ` ${count}`));
+  // Recorded runs have no queue, and end when their author says so.
+  if (isRecorded()) return [el("span", {}, el("b", { id: "done" }, String(done)), done === 1 ? " run with a result" : " runs with a result"), ...others("")];
   const ends = latestEnds(points);
   const last = ends[ends.length - 1] ?? -Infinity;
   // Seconds between two results, of the latest ones; NaN with fewer than two.
@@ -44,10 +49,9 @@ export function describeProgress(points) {
   const times = [elapsed > 0 && Number.isFinite(elapsed) && `${seconds(Math.round(elapsed))}${running ? " so far" : ""}`,
     running > 0 && isLimited(about) && left > 0 && `about ${seconds(Math.round(left))} left`].filter(Boolean);
   const state = finished ? "finished" : running ? "running" : works ? "waiting" : "stopped";
-  const others = Object.entries(about.counts).filter(([each, count]) => each !== "complete" && (each !== state || count > 1));
   return [el(`span.badge.${finished ? "complete" : works ? state : "left"}`, {}, state),
     el("span", {}, el("b", { id: "done" }, String(done)), isLimited(about) ? ` of ${about.budget} evaluated` : " evaluated, no limit"),
     isLimited(about) && el("progress", { value: Math.min(1, done / (about.budget || 1)), max: 1, "aria-label": "evaluated share of the budget" }),
     times.length > 0 && el("span.quiet", {}, times.join(", ")),
-    ...others.map(([each, count]) => el("span", {}, badge(each), ` ${count}`))];
+    ...others(state)];
 }

@@ -12,7 +12,7 @@ import { noteOf } from "../parts/note.js";
 import { Points } from "../parts/points.js";
 import { Table } from "../parts/table.js";
 import { later, throttled } from "../parts/timing.js";
-import { answerPart, refreshAnswer, showAnswer, stateLine, stopStudy } from "../study/answer.js";
+import { answerPart, refreshAnswer, showAnswer, showState, stateLine, stopStudy } from "../study/answer.js";
 import { curvesCard, refreshCurves, showCurves } from "../study/curves.js";
 import { gainsPart, refreshGains } from "../study/gains.js";
 import { lineagePart, refreshLineage } from "../study/lineage.js";
@@ -21,13 +21,16 @@ import { isFinished } from "../study/pace.js";
 import { growthCard, objectivesCard, paretoCard, refreshObjectives } from "../study/objectives.js";
 import { parallelPart, refreshParallel } from "../study/parallel.js";
 import { frontCard, predictedCard, progressCard, showScatters } from "../study/scatters.js";
-import { name, openNumber, sign, signed, study } from "../study/state.js";
+import { isRecorded, name, openNumber, sign, signed, study } from "../study/state.js";
 import { refreshTimeline, runningCard, showRunning, showTrainers, takeWorkers, timelinePart } from "../study/workers.js";
 
 const PAGE = 50;
 const RETRY = 2000;
 
 let stop = () => {};
+
+/** Parts of a study of recorded runs, which few pages need. @type {typeof import("../study/recorded.js") | null} */
+let recorded = null;
 
 const facts = el("dl.facts");
 const actions = el("div.tools");
@@ -59,7 +62,7 @@ const pager = el("div.tools");
 /** Settings of the study, which seldom change. */
 function showFacts() {
   const { about } = study.points;
-  stopButton.hidden = isFinished(about);
+  stopButton.hidden = isFinished(about) || isRecorded();
   const fact = (/** @type {string} */ title, /** @type {any} */ value) => el("div", {}, el("dt", {}, title), el("dd", {}, value));
   refill(facts, fact("task", about.task), fact("protocol", about.protocol), fact("space", about.space), about.agent && fact("agent", about.agent),
     fact(about.objectives.length > 1 ? "objectives" : "direction", about.objectives.length > 1
@@ -109,12 +112,23 @@ function showTableTools() {
   fill(tableTools, find, choice("state", states, address.get("state") ?? "", (state) => { carry({ state, page: null }); loadTable(); }));
 }
 
-const refreshTable = throttled(2000, loadTable);
+const refreshProposals = throttled(2000, loadTable);
+const refreshTable = () => (recorded ? recorded.refreshRunTable() : refreshProposals());
 study.changed = loadTable;
+
+/** Show what came of the study, as far as it is known. @param {boolean} better whether there is another best result */
+function showResult(better) {
+  if (!recorded) {
+    showAnswer();
+    return;
+  }
+  showState();
+  if (better) recorded.refreshBestRun();
+}
 
 function showAll() {
   showFacts();
-  showAnswer();
+  showResult(true);
   showScatters();
   showCurves();
   showRunning();
@@ -129,6 +143,7 @@ async function start() {
     const points = await Points.load(name);
     if (mine !== started) return;
     study.points = points;
+    if (isRecorded()) recorded ??= await import("../study/recorded.js");
   } catch (error) {
     if (mine === started) unavailable(error);
     return;
@@ -139,11 +154,21 @@ async function start() {
   showAll();
   refreshTable();
   refreshCurves();
-  refreshLineage();
+  refreshWay();
   refreshObjectives();
   stop();
   stop = follow({ [`study:${name}`]: study.points.version, workers: "" }, take);
   if (address.get("proposal")) openNumber(Number(address.get("proposal")));
+}
+
+/** Show how the best result was found. */
+function refreshWay() {
+  if (!recorded) {
+    refreshLineage();
+    return;
+  }
+  recorded.refreshRunTree();
+  recorded.refreshLeaderboard();
 }
 
 /** @param {unknown} error */
@@ -162,12 +187,18 @@ function build() {
   note = noteOf({ study: name }, about.note, about.tags);
   showActions();
   showTableTools();
+  const head = el("section.card.head", {}, el("div.title", {}, el("h1", {}, name), stateLine, stopButton), recorded ? recorded.bestRunPart : answerPart, facts, note.element, actions);
+  const curves = el("div.cards", {}, curvesCard, frontCard);
+  if (recorded) {
+    fill(view, head, el("div.parts", {}, recorded.runTreePart), recorded.runTableCard, progressCard, el("div.parts", {}, recorded.leaderboardPart, mattersPart, parallelPart, gainsPart), curves);
+    return;
+  }
   fill(view,
-    el("section.card.head", {}, el("div.title", {}, el("h1", {}, name), stateLine, stopButton), answerPart, facts, note.element, actions),
+    head,
     objectivesCard,
     el("div.cards", {}, paretoCard, growthCard),
     progressCard,
-    el("div.cards", {}, curvesCard, frontCard),
+    curves,
     el("div.parts", {}, mattersPart, parallelPart, lineagePart, gainsPart, predictedCard, runningCard, timelinePart),
     section("Proposals", tableTools, table.element, pager));
 }
@@ -185,13 +216,14 @@ function take(news) {
   const best = points.about.best?.number;
   if (points.take(own)) {
     showScatters();
-    refreshAnswer(points.about.best?.number !== best);
+    if (recorded) refreshWay();
+    else refreshAnswer(points.about.best?.number !== best);
     refreshTable();
     refreshCurves();
     for (const refresh of [refreshObjectives, refreshTimeline, refreshParallel, refreshMatters, refreshGains]) refresh();
   }
   showFacts();
-  showAnswer();
+  showResult(points.about.best?.number !== best);
   showTrainers();
   note.update(points.about.note, points.about.tags);
   if (own.running) {
@@ -199,7 +231,7 @@ function take(news) {
     showCurves();
     refreshTimeline();
   }
-  if (points.about.best?.number !== best) refreshLineage();
+  if (points.about.best?.number !== best) refreshWay();
 }
 
 if (name) start();

@@ -1,0 +1,1 @@
+"""Texts of runs for readers: differences by file and line, output without control sequences."""

@@ -1,0 +1,82 @@
+"""Differences of source files by file and line, and the text of programs without control sequences."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archive.runs.texts.difference_files import MOST_LETTERS, files_of_difference
+from archive.runs.texts.plain_text import plain_text
+
+TWO_FILES = """--- a/train.py
++++ b/train.py
+@@ -1,3 +1,3 @@
+ import numpy
+--- a/y
++++ b/y
+ # end
+\\ No newline at end of file
+--- a/gone.py
++++ /dev/null
+@@ -1 +0,0 @@
+-print()
+… 3 of 5 files are cut
+"""
+
+OF_GIT = """diff --git a/old.py b/new.py
+similarity index 90%
+index 1234..5678 100644
+--- a/old.py
++++ b/new.py
+@@ -1 +1 @@
+-a
++b
+diff --git a/logo.png b/logo.png
+index 1234..5678 100644
+Binary files a/logo.png and b/logo.png differ
+"""
+
+
+def test_a_line_that_looks_like_the_head_of_a_file_is_a_line():
+    train, gone = files_of_difference(TWO_FILES)
+    assert (train.path, train.added, train.removed) == ("train.py", 1, 1)
+    kinds = ["place", "same", "removed", "added", "same", "note"]
+    assert [kind for kind, _ in train.lines] == kinds
+    assert train.lines[2][1] == "-- a/y"
+    assert (gone.path, gone.lines[-1]) == ("gone.py", ("note", "… 3 of 5 files are cut"))
+
+
+def test_a_difference_of_git_names_files_without_lines():
+    new, logo = files_of_difference(OF_GIT)
+    assert (new.path, [text for _, text in new.lines[1:]]) == ("new.py", ["a", "b"])
+    assert logo.path == "logo.png"
+    assert logo.lines == [("note", "Binary files a/logo.png and b/logo.png differ")]
+
+
+def test_lines_and_letters_are_bounded_and_counted():
+    lines = [f"+{'x' * 10_000}"] * 50
+    text = "--- a/a\n+++ b/a\n@@ -0,0 +1,50 @@\n" + "\n".join(lines)
+    [file] = files_of_difference(text, most=10)
+    assert (file.added, len(file.lines), file.left_out) == (50, 10, 41)
+    assert len(file.lines[1][1]) < MOST_LETTERS + 40
+    assert file.lines[1][1].endswith("9,600 letters more")
+
+
+@given(st.text(alphabet=st.sampled_from("+-@ a/b\n\x1b[0m1,"), max_size=200))
+def test_any_text_is_read(text):
+    for file in files_of_difference(text, most=5):
+        assert len(file.lines) <= 5
+
+
+@pytest.mark.parametrize(
+    "text, plain",
+    [
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b]0;title\x07end", "end"),
+        ("10 %\r50 %\r100 %\r\nnext", "100 %\nnext"),
+        ("a\x00b\tc\x9b1mD", "a\\x00b\tcD"),
+    ],
+)
+def test_control_sequences_are_left_out(text, plain):
+    assert plain_text(text) == plain
