@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 FACTORS = (1.1, 1.25, 1.5, 2.0, 3.0, 4.0, 8.0)
@@ -50,8 +51,14 @@ PLAIN = (
 )
 """Values that count as the one before, where they meet a later one or one that is not listed."""
 
+WIDE_FACTORS = (*FACTORS, 16.0, 32.0, 100.0, 1000.0)
+"""The same for values of runs, such as learning rates."""
+
 LARGER = "larger"
 """Value after an edit by any factor."""
+
+DOUBLED = "doubled"
+"""Value after an edit whose effect is that of a factor of two."""
 
 _FACTOR = "about x"
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -81,6 +88,11 @@ class Edit:
     def is_whole(self) -> bool:
         """Whether it stands for edits by all factors."""
         return self.after == LARGER
+
+    @property
+    def is_derived(self) -> bool:
+        """Whether it is said of pairs that have another edit in their own words."""
+        return self.after in (LARGER, DOUBLED)
 
     def __str__(self) -> str:
         """Return the edit in words."""
@@ -113,6 +125,42 @@ def edit_of(name: str, before: object, after: object) -> tuple[Edit, bool]:
         return Edit(name, "", "added"), reverse
 
     return Edit(name, first, second), reverse
+
+
+def edits_of_value(name: str, before: object, after: object) -> list[tuple[Edit, float]]:
+    """Return the edits of a change of a run's value, each with the factor of its effect.
+
+    A number that gets larger by a factor is an edit by that factor, by any, and, as far as its
+    logarithm counts, so many times a doubling. The factor is -1 for an edit that goes back.
+
+    Args:
+        name: Name of the value.
+        before: The value before; None where it is absent.
+        after: The value after it.
+    """
+    first = _number(before)
+    second = _number(after)
+    if first is None or second is None:
+        edit, reverse = edit_of(name, before, after)
+        return [(edit, -1.0 if reverse else 1.0)]
+
+    side = 1.0 if second > first else -1.0
+    larger = (Edit(name, "", LARGER), side)
+    ratio = second / first if first else math.nan
+    if not 0.0 < ratio < math.inf or first < 0.0:
+        smallest, largest = sorted((first, second))
+        return [(Edit(name, f"{smallest:.4g}", f"{largest:.4g}"), side), larger]
+
+    nearest = Edit(name, "", _nearest(max(ratio, 1.0 / ratio), WIDE_FACTORS))
+    return [(nearest, side), larger, (Edit(name, "", DOUBLED), 1.0 / math.log2(ratio))]
+
+
+def _number(value: object) -> float | None:
+    """Return a finite number as float; None for any other value."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+
+    return float(value)
 
 
 def _text(value: object) -> str:
@@ -150,6 +198,6 @@ def _factor(before: str, after: str) -> float | None:
     return math.exp(sum(logs) / len(logs))
 
 
-def _nearest(factor: float) -> str:
-    nearest = min(FACTORS, key=lambda candidate: abs(math.log(factor / candidate)))
+def _nearest(factor: float, factors: Sequence[float] = FACTORS) -> str:
+    nearest = min(factors, key=lambda candidate: abs(math.log(factor / candidate)))
     return f"{_FACTOR}{nearest:g}"

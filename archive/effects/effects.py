@@ -43,7 +43,7 @@ class EditEffect:
 
     Attributes:
         change: The edit in words.
-        space: Name of the networks' space.
+        space: Name of the networks' space; of runs, `values` or `files` where these are edited.
         task: Name of the task.
         under: Device of a speed, or objective that is not the task's own; empty for none.
         metric: Name of the metric.
@@ -55,7 +55,10 @@ class EditEffect:
         results: Number of comparisons: a pair may have results under several protocols.
         larger: Number of comparisons with a larger value after the edit.
         clusters: Number of families, or of networks, with comparisons.
-        over: Clusters of the interval: `families`, or `networks` with fewer than three families.
+        over: Clusters of the interval: `families`, or `networks` with fewer than three families; of
+            runs, `parents`.
+        is_alone: Whether the pairs differ in this edit alone. False for pairs of runs that differ in
+            other edits, too: they have no estimate.
     """
 
     change: str
@@ -72,6 +75,7 @@ class EditEffect:
     larger: int
     clusters: int
     over: str
+    is_alone: bool = True
 
 
 @dataclass(frozen=True)
@@ -82,11 +86,12 @@ class EditPair:
         change: The edit in words.
         task: Name of the task.
         metric: Name of the metric.
-        before: Model, or key, of the network before the edit.
-        after: Model, or key, of the network after it.
+        before: Model, or key, of the network before the edit; of runs, the id of one.
+        after: Model, or key, of the network after it, or the id of a run.
         protocol: Protocol of the result before it.
         protocol_after: Protocol of the result after it.
-        where: Part of the network that differs; empty for a change of the training.
+        where: Part of the network that differs; empty for a change of the training. Of runs, all
+            values and source files that differ.
         effect: Effect, by the scale of the metric.
     """
 
@@ -192,11 +197,12 @@ def effects(
             "change", change, sorted(map(str, edits)), "no two results differ in one"
         )
 
-    rows.sort(key=_order)
+    rows.sort(key=order_of)
     return EffectReport(rows, _with_models(archive, pairs), comparisons)
 
 
-def _order(effect: EditEffect) -> tuple[str, bool, int, str, str, str]:
+def order_of(effect: EditEffect) -> tuple[str, bool, int, str, str, str]:
+    """Return the sorting key of effects: by task, those with an estimate and of most pairs first."""
     few = effect.effect is None
     return (effect.task, few, -effect.pairs, effect.change, effect.under, effect.metric)
 

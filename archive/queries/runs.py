@@ -248,7 +248,7 @@ def _runs(connection: Connection, query: str, parameters: dict[str, Any]) -> lis
     everything = [*rows, *parents.values()]
     configurations = {(row["study"], row["architecture"]) for row in everything}
     repeats = repeats_by_configuration(connection, configurations)
-    networks = _networks_of(connection, {row["architecture"] for row in everything})
+    networks = networks_of(connection, {row["architecture"] for row in everything})
     pairs = []
     for row in rows:
         parent = parents.get(row["parent"])
@@ -269,7 +269,7 @@ def _runs(connection: Connection, query: str, parameters: dict[str, Any]) -> lis
     return runs
 
 
-def _networks_of(connection: Connection, keys: Collection[str]) -> dict[str, str]:
+def networks_of(connection: Connection, keys: Collection[str]) -> dict[str, str]:
     """Return the key of the network that each configuration has built last, where that is known."""
     rows = connection.read(lambda tx: tx.run(NETWORKS, keys=sorted(keys)).data()) if keys else []
     rows.sort(key=lambda row: (row["built"], row["network"]))

@@ -80,6 +80,21 @@ def test_the_leaderboard_says_what_is_more_than_noise(archive, user):
     assert "did you mean runs?" in error
 
 
+def test_effects_of_the_edits_of_runs(archive, user):
+    lines = ["id,up,lr,base,loss"]
+    for base in range(8):
+        lines.append(f"{base},,0.1,{base},{base}")
+        lines.append(f"{base}a,{base},0.3,{base},{base + 0.5 + base / 100}")
+
+    (user.folder / "runs.csv").write_text("\n".join(lines))
+    user.types("import", "runs", "runs.csv", "--minimise", "loss", "--id", "id", "--parent", "up")
+    shown = user.types("effects", "--study", "runs").stdout
+    assert "lr about x3" in shown and "+0.535" in shown and "8 of 8" in shown
+    check("effects", user.types("effects", "--study", "runs", "lr", "--json").stdout)
+    error = user.types("effects", "--study", "runs", "--task", "runs", code=2).stderr
+    assert "leave out --task and --space" in error
+
+
 def test_what_ran_before_is_named_and_can_be_left_out(user, capfd):
     first = record(user, 0.5, "--json")
     (document,) = check("record", first.stdout)

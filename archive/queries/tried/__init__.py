@@ -4,6 +4,7 @@
 |-----------|----------------------------------------------------------------|
 | `filters` | runs by words, by conditions on their values, by what they are |
 | `changes` | what a run changes of another one                              |
+| `pairs`   | configurations beside those that they are changes of           |
 | `tree`    | the runs of a study as trees                                   |
 | `lines`   | the ways to the best runs, and what was tried beside them      |
 | `details` | everything that is kept of one run                             |

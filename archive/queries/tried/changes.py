@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from archive.architecture.graph import Architecture
     from archive.database.connection import Connection
 
-NOT_GIVEN = frozenset(["program", "code"])
-"""Values of recorded runs that tell which program it was; what changes in it is told by the files."""
+NOT_GIVEN = frozenset(["program", "code", "run"])
+"""Values that tell which program or which row of a table it was; files tell what changes in a program."""
 
 _OUTLINED = "torch"
 _MOST = 8
