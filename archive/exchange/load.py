@@ -38,10 +38,10 @@ from archive.exchange.apply import compare, existing, identity, prepare, store
 from archive.exchange.export_queries import asking
 from archive.exchange.file_format import MOST_BYTES, Contents, DumpReader
 from archive.exchange.record_schema import Record, text_of
-from archive.store.derivations import link_missing
 from archive.store.properties import from_json, study_of, to_json
 from archive.store.studies.creation import check_new_name
 from archive.store.studies.deletion import MARK_OF_DELETED
+from archive.store.studies.derivations import link_missing
 from archive.values import counted, is_duration
 
 if TYPE_CHECKING:

@@ -25,9 +25,10 @@ from archive.database.statements import by_column, follows_from_state, revised, 
 from archive.database.write_lock import LONG
 from archive.errors import UnknownNameError, UsageError
 from archive.queue.completion import ProposalResult, complete
-from archive.store import architectures, derivations
+from archive.store import architectures
 from archive.store.properties import from_json, proposal_from, proposal_id, to_json
 from archive.store.records import Proposal, Result, State
+from archive.store.studies import derivations
 from archive.store.studies.configurations import configuration_properties, named_within
 from archive.values import as_float, shown
 

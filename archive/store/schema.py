@@ -339,7 +339,7 @@ def _add_some_blocks(tx: ManagedTransaction) -> int:
 
 def link_runs(connection: Connection) -> None:
     """Link the runs that an earlier release stored to those that they are changes of."""
-    from archive.store.derivations import link_missing
+    from archive.store.studies.derivations import link_missing
 
     link_missing(connection)
 

@@ -16,8 +16,8 @@ from archive.queries import data_model
 from archive.queue import workers
 from archive.queue.causes import Cause, MemoryNeed
 from archive.queue.updates import Failure, Release
+from archive.runs.history.table_columns import RunMapping
 from archive.runs.imported import import_runs
-from archive.runs.table_columns import RunMapping
 from archive.store.properties import METRIC
 from archive.store.studies.builds import Build
 from tests.support import ROOT

@@ -10,6 +10,8 @@ import archive
 from archive import agents, spaces
 from archive.api import Archive
 from archive.runs import life_cycle
+from archive.runs.history.table_columns import RunMapping
+from archive.runs.imported import import_runs
 from archive.settings import environment
 from archive.space import Space
 from archive.store.studies.builds import Build
@@ -58,6 +60,9 @@ def filled(migrated_connection):
     depthwise = chain(layer("convolution", weight=[3, 1, 3, 3], groups=3))
     build = Build(configuration, depthwise, "models.py:build", None, ["width"], None)
     store.builds.add([build])
+    rows = [{"id": 0, "lr": 0.1, "loss": 2.0}, {"id": 1, "up": 0, "lr": 0.3, "loss": 1.0}]
+    mapping = RunMapping("loss", "minimise", identity="id", parent="up", values=("lr",))
+    import_runs(store, "tuning", rows, mapping)
     network = study.best().architecture
     store.proxies.add(
         "fashion-mnist",

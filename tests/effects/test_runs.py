@@ -7,8 +7,8 @@ from archive.architecture.parameter_operations import graph_of_values
 from archive.cli.effects import print_report
 from archive.effects.runs import effects_of_runs
 from archive.errors import UnknownNameError
+from archive.runs.history.table_columns import RunMapping
 from archive.runs.imported import import_runs
-from archive.runs.table_columns import RunMapping
 from archive.store.studies.builds import Build
 from tests.support.networks import torch_nets
 from tests.support.stores import cells

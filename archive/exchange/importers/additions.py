@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from archive.errors import UsageError
 from archive.queue.admission import Request, SuggestionLike, admit
-from archive.store.derivations import link_missing
 from archive.store.dump_statements import NUMBERS_OF_IMPORT
 from archive.store.records import Result
+from archive.store.studies.derivations import link_missing
 
 if TYPE_CHECKING:
     from archive.api import Archive

@@ -60,7 +60,7 @@ class ConfigurationPair:
 
 
 @dataclass(frozen=True)
-class _Run:
+class _PairedRun:
     id: str
     architecture: str
     parent: str | None
@@ -84,12 +84,14 @@ def configuration_pairs(
     runs = {}
     numbers = defaultdict(list)
     for id_, architecture, parent, number, partial, code, changed, *texts in rows:
-        runs[id_] = _Run(id_, architecture, parent, code, list(changed or ()), values_of(*texts))
+        runs[id_] = _PairedRun(
+            id_, architecture, parent, code, list(changed or ()), values_of(*texts)
+        )
         if isinstance(number, int | float) and math.isfinite(number) and not partial:
             numbers[architecture].append(float(number))
 
     means = {architecture: fmean(values) for architecture, values in numbers.items()}
-    ends: dict[tuple[str, str], tuple[_Run, _Run]] = {}
+    ends: dict[tuple[str, str], tuple[_PairedRun, _PairedRun]] = {}
     for id_ in sorted(runs):
         run = runs[id_]
         parent = runs.get(run.parent or "")
@@ -122,7 +124,7 @@ def configuration_pairs(
     return pairs
 
 
-def _files(parent: _Run, run: _Run) -> list[str]:
+def _files(parent: _PairedRun, run: _PairedRun) -> list[str]:
     """Return the source files that differ between two runs."""
     if parent.code is not None and parent.code == run.code:
         # The listed ones differ from the commit.

@@ -122,7 +122,7 @@ class RunTree:
     runs: list[TreeRun]
 
 
-class _Run(NamedTuple):
+class _RankedRun(NamedTuple):
     """A run: number, state, key of its configuration, parent, value, and score for its rank."""
 
     number: int
@@ -177,7 +177,7 @@ def read_tree(
     )
 
 
-def _read_runs(connection: Connection, study: str, factor: float) -> dict[int, _Run]:
+def _read_runs(connection: Connection, study: str, factor: float) -> dict[int, _RankedRun]:
     """Return the runs of a study by number, ascending; no run is its own ancestor."""
     rows = connection.read(lambda tx: tx.run(RUNS, study=study).single(strict=True))["runs"]
     rows.sort(key=lambda row: row[0])
@@ -200,12 +200,12 @@ def _read_runs(connection: Connection, study: str, factor: float) -> dict[int, _
         latest.setdefault(architecture, number)
         is_whole = value is not None and math.isfinite(value) and not partial
         score = factor * value if is_whole else -math.inf
-        runs[number] = _Run(number, State(state), architecture, parent, value, score)
+        runs[number] = _RankedRun(number, State(state), architecture, parent, value, score)
 
     return _without_circles(runs)
 
 
-def _without_circles(runs: dict[int, _Run]) -> dict[int, _Run]:
+def _without_circles(runs: dict[int, _RankedRun]) -> dict[int, _RankedRun]:
     """Return runs of which none is its own ancestor: the first of a circle gets no parent."""
     done: set[int] = set()
     for number in runs:
@@ -227,7 +227,7 @@ def _without_circles(runs: dict[int, _Run]) -> dict[int, _Run]:
     return runs
 
 
-def _children(runs: Mapping[int, _Run]) -> dict[int, list[int]]:
+def _children(runs: Mapping[int, _RankedRun]) -> dict[int, list[int]]:
     children: dict[int, list[int]] = {number: [] for number in runs}
     for row in runs.values():
         if row.parent is not None:
@@ -236,7 +236,7 @@ def _children(runs: Mapping[int, _Run]) -> dict[int, list[int]]:
     return children
 
 
-def _path(runs: Mapping[int, _Run], number: int) -> list[int]:
+def _path(runs: Mapping[int, _RankedRun], number: int) -> list[int]:
     """Return the runs from the first one to a run."""
     path = []
     current: int | None = number
@@ -248,7 +248,7 @@ def _path(runs: Mapping[int, _Run], number: int) -> list[int]:
     return path
 
 
-def _related(runs: Mapping[int, _Run], number: int) -> dict[int, _Run]:
+def _related(runs: Mapping[int, _RankedRun], number: int) -> dict[int, _RankedRun]:
     """Return the runs that a run came from, itself, and those that came from it."""
     children = _children(runs)
     kept = set(_path(runs, number))
@@ -262,7 +262,7 @@ def _related(runs: Mapping[int, _Run], number: int) -> dict[int, _Run]:
 
 
 def _choose(
-    runs: Mapping[int, _Run], ranked: Iterable[int], most: int
+    runs: Mapping[int, _RankedRun], ranked: Iterable[int], most: int
 ) -> dict[int, tuple[int | None, int]]:
     """Return the runs to show, each with the nearest shown one above it and the number between.
 
@@ -310,7 +310,7 @@ class _Shown:
         self,
         connection: Connection,
         study: str,
-        runs: Mapping[int, _Run],
+        runs: Mapping[int, _RankedRun],
         children: Mapping[int, Sequence[int]],
         above: Mapping[int, tuple[int | None, int]],
         best_path: set[int],
@@ -413,7 +413,7 @@ class _Shown:
         operations = {(row["parent"], row["child"]): list(row["operations"] or ()) for row in rows}
         return {number: operations.get(pair, []) for number, pair in pairs.items()}
 
-    def _gain(self, row: _Run) -> float | None:
+    def _gain(self, row: _RankedRun) -> float | None:
         if row.parent is None or row.score == -math.inf:
             return None
 

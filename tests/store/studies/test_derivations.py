@@ -4,9 +4,10 @@ import pytest
 
 from archive.exchange.dump import dump
 from archive.exchange.load import load
+from archive.runs.history.table_columns import RunMapping
 from archive.runs.imported import import_runs
-from archive.runs.table_columns import RunMapping
-from archive.store import derivations, schema
+from archive.store import schema
+from archive.store.studies import derivations
 
 # Parents before, after, in a circle, itself, and missing.
 ROWS = [
