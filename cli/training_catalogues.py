@@ -132,7 +132,7 @@ def tasks(as_json: bool) -> None:
     default.
 
     A file of your own is a task, too: csv:PATH#TARGET, images:FOLDER, npz:PATH,
-    parquet:PATH#TARGET, or table:PATH#COLUMN.
+    parquet:PATH#TARGET, text:PATH, or table:PATH#COLUMN.
     """
     from archive.trainer.tasks import registry
 

@@ -263,7 +263,7 @@ def _check_space(space: Space) -> None:
             f"not comparable with them: {_WAY_OUT}"
         )
 
-    builders.get(space.name).check(FORM)
+    builders.get(space.name).accept(FORM)
 
 
 def _check_work(space: Space, described: Mapping[str, Features]) -> None:

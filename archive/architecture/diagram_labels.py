@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from archive.architecture.decoders.labels import details_of
 from archive.architecture.graph import Architecture
 from archive.architecture.layer import Layer
 from archive.architecture.operations import INPUT, OUTPUT, Operation, vocabulary
@@ -22,6 +23,9 @@ _KINDS = {
     "sigmoid": "activation",
     "decision": "decision",
     "norm": "norm",
+    "mixer": "attention",
+    "feed-forward": "dense",
+    "head": "decision",
     "attention": "attention",
     "embedding": "embedding",
     "source": "source",
@@ -134,6 +138,7 @@ def _detail(layer: Layer) -> str:
     if isinstance(groups, int) and groups > 1:
         parts.append("depthwise" if groups == layer.units else f"{groups} groups")
 
+    parts.append(details_of(layer))
     if layer.op == INPUT:
         parts.append(str(layer.attributes.get("input", "")))
 

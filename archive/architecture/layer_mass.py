@@ -12,13 +12,15 @@ reach u, zeta = 0.1.
 
 The input emits one channel. An operation of a cell has no units and counts 1, or 0 if its output is
 zero. The entries and exits of a cell compute nothing and count 0. Layers with attributes have their
-channels from their weights: `archive.architecture.aten.weights`.
+channels from their weights (`archive.architecture.aten.weights`), and the layers of a decoder count
+their parameters (`archive.architecture.decoders`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from archive.architecture.decoders.vocabulary import NAME as DECODER
 from archive.architecture.graph import Architecture
 from archive.architecture.operations import Operation, vocabulary
 
@@ -45,9 +47,7 @@ def layer_masses(
     """
     operations = architecture.operations
     if vocabulary(architecture.space).attributes:
-        from archive.architecture.aten.weights import computations
-
-        return _with_ends(computations(architecture), operations, floor)
+        return _with_ends(_computations(architecture), operations, floor)
 
     emitted: list[int] = []
     masses = [0.0] * len(operations)
@@ -74,9 +74,33 @@ def layer_masses(
     return _with_ends(masses, operations, floor)
 
 
+def count_parameters(architecture: Architecture) -> int:
+    """Return the number of trained numbers of a network whose layers have attributes."""
+    if architecture.space == DECODER:
+        from archive.architecture.decoders.costs import params
+
+        return params(architecture)
+
+    from archive.architecture.aten.weights import parameters
+
+    return parameters(architecture)
+
+
 def total_mass(architecture: Architecture) -> float:
     """Return the sum of all layer masses, in the form of appendix A.3."""
     return sum(layer_masses(architecture))
+
+
+def _computations(architecture: Architecture) -> list[float]:
+    """Return the computation of each layer; of a decoder's layer its parameters."""
+    if architecture.space == DECODER:
+        from archive.architecture.decoders.costs import count_layer
+
+        return list(map(float, map(count_layer, architecture.layers)))
+
+    from archive.architecture.aten.weights import computations
+
+    return computations(architecture)
 
 
 def _with_ends(masses: list[float], operations: Sequence[Operation], floor: float) -> list[float]:

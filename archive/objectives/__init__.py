@@ -55,6 +55,7 @@ _OF_PREDICTIONS: Mapping[str, Direction] = {
     "mse": "minimise",
     "rmse": "minimise",
     "error": "minimise",
+    "bits_per_byte": "minimise",
 }
 
 

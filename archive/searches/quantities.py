@@ -162,5 +162,6 @@ def quantities(
     if recipe != DEFAULT_RECIPE:
         return [], [*metrics, *_COSTS], False
 
-    measured = [cost for cost in _COSTS if cost not in known_costs.BUILT]
-    return [*known_costs.BUILT], [*metrics, *measured], True
+    built = known_costs.of_built(task)
+    measured = [cost for cost in _COSTS if cost not in built]
+    return [*built], [*metrics, *measured], True

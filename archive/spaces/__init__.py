@@ -30,6 +30,7 @@ registry = Registry(
         "choices": "archive.spaces.choices:Choices",
         "cnn": "archive.spaces.cnn:Cnn",
         "darts": "archive.spaces.darts.spaces:Darts",
+        "decoder": "archive.spaces.decoder.space:Decoder",
         "mlp": "archive.spaces.mlp:Mlp",
         "nasbench101": "archive.spaces.nasbench101:NasBench101",
         "nasbench201": "archive.spaces.nasbench201:NasBench201",

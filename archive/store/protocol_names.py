@@ -87,6 +87,8 @@ FAMILIES: Mapping[str, str] = MappingProxyType(
         "images": "images:",
         "npz": "npz:",
         "parquet": "parquet:",
+        "pydoc-topics": "pydoc-topics",
+        "text": "text:",
         "table": "table:",
     }
 )

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     "task_name",
     type=TASK,
     show_default="the study's, else digits",
-    help="Task: a name (archive tasks), csv:PATH#TARGET, images:FOLDER, npz:PATH, parquet:PATH#TARGET, or table:PATH#COLUMN.",
+    help="Task: a name (archive tasks), csv:PATH#TARGET, images:FOLDER, npz:PATH, parquet:PATH#TARGET, text:PATH, or table:PATH#COLUMN.",
 )
 @click.option(
     "--protocol",

@@ -27,6 +27,7 @@ from dataclasses import replace
 from typing import ClassVar, Literal, final
 
 from archive.architecture.graph import Architecture
+from archive.architecture.layer_mass import count_parameters
 from archive.architecture.networks import take
 from archive.architecture.operations import Operation, vocabulary
 from archive.kernels.features.embedding import EmbeddedDistance
@@ -158,9 +159,7 @@ def _size(
     A layer without units emits the units of its inputs; inputs and cells emit 1.
     """
     if vocabulary(architecture.space).attributes:
-        from archive.architecture.aten.weights import parameters
-
-        return math.log2(1.0 + parameters(architecture))
+        return math.log2(1.0 + count_parameters(architecture))
 
     emitted: dict[int, int] = {}
     total = 0.0

@@ -30,7 +30,7 @@ def sample(space: str) -> list:
 
 @every
 @pytest.mark.parametrize(
-    "space", ["choices", "cnn", "darts", "mlp", "nasbench101", "nasbench201", "torch"]
+    "space", ["choices", "cnn", "darts", "decoder", "mlp", "nasbench101", "nasbench201", "torch"]
 )
 def test_contract(name, space):
     kernel = kernels.get(name)

@@ -37,7 +37,7 @@ from archive.trainer.storage import checkpoints
 from archive.trainer.storage.file_names import trial_log_path
 from archive.trainer.storage.locations import check_location, local_folder
 from archive.trainer.storage.timeouts import ANSWER_SECONDS
-from archive.trainer.tasks import registry, tabular, user_files
+from archive.trainer.tasks import registry, tabular, text, user_files
 from archive.trainer.tasks.file_access import FileAccess
 from archive.trainer.tasks.registry import Task
 from archive.trainer.tasks.tabular import TabularTask
@@ -147,7 +147,7 @@ class TrainerPaths:
         """
         from archive import spaces
 
-        tasks = (*registry.names(), tabular.PREFIX, *user_files.PREFIXES)
+        tasks = (*registry.names(), tabular.PREFIX, *user_files.PREFIXES, text.PREFIX)
         return Capabilities(tasks, spaces.names(), self.recipes.names, memory_bytes)
 
     def spec(self, claim: Claim, task: Task, device: Device, slots: int) -> TrialSpec:

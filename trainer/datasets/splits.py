@@ -18,13 +18,16 @@ from numpy.typing import NDArray
 
 from archive.errors import TrainingError
 
-Inputs = NDArray[np.float32]
+Inputs = NDArray[np.float32] | NDArray[np.int64]
 Targets = NDArray[np.int64] | NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
 class DataPart:
-    """Inputs (n, …) float32 and targets (n,): int64 classes, or float32 values."""
+    """Inputs (n, …) float32 and targets (n,): int64 classes, or float32 values.
+
+    Of text, both are (n, length) int64: tokens, and the tokens that follow them.
+    """
 
     inputs: Inputs
     targets: Targets
@@ -76,7 +79,13 @@ class Scaling:
 
 
 def check_splits(
-    splits: Any, task: str, *, classification: bool, input_shape: tuple[int, ...], outputs: int
+    splits: Any,
+    task: str,
+    *,
+    classification: bool,
+    input_shape: tuple[int, ...],
+    outputs: int,
+    tokens: bool = False,
 ) -> Splits:
     """Check the result of a task's loader, which may come from another package, and return it.
 
@@ -86,6 +95,7 @@ def check_splits(
         classification: Whether the targets are classes.
         input_shape: Shape of one input.
         outputs: Number of classes.
+        tokens: Whether inputs and targets are tokens.
 
     Raises:
         TrainingError: It is no `Splits`, or an array differs from the task's description.
@@ -97,8 +107,8 @@ def check_splits(
 
     for name in ("train", "valid", "test"):
         part: DataPart = getattr(splits, name)
-        fault = _array_fault(part, classification) or _content_fault(
-            part, input_shape, outputs if classification else None
+        fault = _array_fault(part, classification, tokens) or _content_fault(
+            part, input_shape, outputs if classification or tokens else None, tokens=tokens
         )
         if fault is not None:
             raise TrainingError(
@@ -108,9 +118,13 @@ def check_splits(
     return splits
 
 
-def _array_fault(part: DataPart, classification: bool) -> str | None:
+def _array_fault(part: DataPart, classification: bool, tokens: bool) -> str | None:
     """Return the fault of an array's type as the end of a message; None without one."""
-    dtypes = {"inputs": np.float32, "targets": np.int64 if classification else np.float32}
+    whole = classification or tokens
+    dtypes = {
+        "inputs": np.int64 if tokens else np.float32,
+        "targets": np.int64 if whole else np.float32,
+    }
     for name, dtype in dtypes.items():
         array = getattr(part, name)
         if not isinstance(array, np.ndarray):
@@ -122,12 +136,18 @@ def _array_fault(part: DataPart, classification: bool) -> str | None:
     return None
 
 
-def _content_fault(part: DataPart, input_shape: tuple[int, ...], classes: int | None) -> str | None:
+def _content_fault(
+    part: DataPart, input_shape: tuple[int, ...], classes: int | None, *, tokens: bool
+) -> str | None:
     """Return the fault of the shapes or the classes as the end of a message; None without one."""
     if part.inputs.shape[1:] != input_shape:
         return f"inputs must have the shape {('n', *input_shape)}, got {part.inputs.shape}"
 
-    if not len(part.inputs) or part.targets.shape != part.inputs.shape[:1]:
+    if tokens:
+        return _token_fault(part, classes or 0)
+
+    shape = part.inputs.shape[:1]
+    if not len(part.inputs) or part.targets.shape != shape:
         return (
             f"targets must be one for each of {len(part.inputs)} inputs, at least one, got "
             f"{part.targets.shape}"
@@ -136,5 +156,19 @@ def _content_fault(part: DataPart, input_shape: tuple[int, ...], classes: int | 
     if classes is not None and not 0 <= part.targets.min() <= part.targets.max() < classes:
         wrong = part.targets[(part.targets < 0) | (part.targets >= classes)][0]
         return f"targets must be classes from 0 to {classes - 1}, got {wrong}"
+
+    return None
+
+
+def _token_fault(part: DataPart, tokens: int) -> str | None:
+    if not len(part.inputs) or part.targets.shape != part.inputs.shape:
+        return (
+            f"targets must have the shape {part.inputs.shape} of its sequences, at least one, got "
+            f"{part.targets.shape}"
+        )
+
+    for name, values in (("inputs", part.inputs), ("targets", part.targets)):
+        if not 0 <= values.min() <= values.max() < tokens:
+            return f"{name} must be tokens from 0 to {tokens - 1}, got {values.max()}"
 
     return None

@@ -65,8 +65,9 @@ class Batches:
     """One part of a data set as tensors on the device, so that a batch costs no transfer.
 
     Attributes:
-        inputs: (n, …) float32; or (n, height, width, channels) uint8 with `levels`.
-        targets: (n,) int64 classes, or float32 values.
+        inputs: (n, …) float32; or (n, height, width, channels) uint8 with `levels`; or (n, length)
+            int64 tokens.
+        targets: (n,) int64 classes, or float32 values; (n, length) int64 tokens.
         levels: Values that the bytes of `inputs` stand for (`archive.trainer.fit.batches`);
             None for float32.
     """
@@ -160,7 +161,7 @@ class Batches:
             yield Draws(torch.cat(rows), torch.cat(moves) if moves else None, sizes)
 
     def parts(self, size: int) -> Iterator[Tensor]:
-        """Yield all inputs in their order as float32, so many at a time."""
+        """Yield all inputs in their order, as the network takes them, so many at a time."""
         for inputs in torch.split(self.inputs, size):
             yield self._floats(inputs)
 

@@ -13,12 +13,16 @@ from torch.nn import functional as F
 
 from archive.trainer.fit.batches import Batches
 from archive.trainer.fit.memory import out_of_memory
+from archive.trainer.nn.base import LANGUAGE
 from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.tasks.base import Task
 
 log = logging.getLogger("archive.trainer")
 
 Loss = Callable[[Tensor, Tensor], Tensor]
+
+_TOKENS = 2**15
+"""Most tokens of a forward pass in an evaluation."""
 
 _AS_IT_IS: AbstractContextManager[object] = nullcontext()
 
@@ -41,8 +45,11 @@ def evaluate(
         autocast: Context of the forward pass (`archive.trainer.fit.precision`).
     """
     network.eval()
+    if task.kind == LANGUAGE:
+        return _evaluate_language(network, part, batch, autocast)
+
     with autocast:
-        outputs = _outputs(network, part, batch)
+        outputs = torch.cat(_by_parts(network, part, batch, lambda outputs, _: outputs))
         loss = loss_of(outputs, part.targets, task).double()
 
     metric = loss
@@ -54,11 +61,46 @@ def evaluate(
     return values[0], values[1]
 
 
-def _outputs(network: nn.Module, part: Batches, batch: int) -> Tensor:
-    """Return all outputs; where memory runs out, in smaller forward passes."""
+def _evaluate_language(
+    network: nn.Module, part: Batches, batch: int, autocast: AbstractContextManager[object]
+) -> tuple[float, float]:
+    """Return the mean loss of a token in nats, and in bits: a token is a byte."""
+    length = part.targets.shape[1]
+    # Logits of all tokens would fill the memory.
+    sequences = max(1, min(batch, _TOKENS // length))
+    with autocast:
+        losses = _by_parts(network, part, sequences, sum_losses)
+
+    loss = float(torch.stack(losses).sum()) / part.targets.numel()
+    return loss, loss / math.log(2)
+
+
+def sum_losses(outputs: Tensor, targets: Tensor) -> Tensor:
+    """Return the summed negative log-likelihood of tokens: () float64.
+
+    Args:
+        outputs: (n, length, tokens) logits.
+        targets: (n, length) tokens.
+    """
+    losses = F.cross_entropy(outputs.flatten(0, 1).float(), targets.flatten(), reduction="none")
+    return losses.double().sum()
+
+
+def _by_parts(
+    network: nn.Module, part: Batches, batch: int, measure: Callable[[Tensor, Tensor], Tensor]
+) -> list[Tensor]:
+    """Return what a function measures of the outputs and targets of each forward pass.
+
+    Where memory runs out, the passes are smaller.
+    """
     while True:
         try:
-            return torch.cat([network(inputs) for inputs in part.parts(batch)])
+            targets = torch.split(part.targets, batch)
+            measured = []
+            for inputs, following in zip(part.parts(batch), targets, strict=True):
+                measured.append(measure(network(inputs), following))
+
+            return measured
         except RuntimeError as error:
             if out_of_memory(error) is None or batch == 1:
                 raise
@@ -70,13 +112,16 @@ def _outputs(network: nn.Module, part: Batches, batch: int) -> Tensor:
 
 
 def loss_of(outputs: Tensor, targets: Tensor, task: Task) -> Tensor:
-    """Return the negative log-likelihood of the classes, or the mean squared error.
+    """Return the negative log-likelihood of classes or tokens, or the mean squared error.
 
     Args:
-        outputs: (n, outputs) logits or predictions.
-        targets: (n,) classes, or values.
+        outputs: (n, outputs) logits or predictions; (n, length, outputs) logits of tokens.
+        targets: (n,) classes, or values; (n, length) tokens.
         task: The task.
     """
+    if task.kind == LANGUAGE:
+        return F.cross_entropy(outputs.flatten(0, 1), targets.flatten())
+
     if task.kind == "classification":
         return F.cross_entropy(outputs, targets)
 

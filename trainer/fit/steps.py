@@ -27,7 +27,13 @@ from archive.trainer.fit.evaluate import training_loss
 from archive.trainer.fit.hyperparameters import Hyperparameters
 from archive.trainer.fit.precision import autocast_context
 from archive.trainer.fit.step_graphs import StepGraphs
-from archive.trainer.nn.base import HasAuxiliaryHead, HasProgress, applied_layers, weighted_layers
+from archive.trainer.nn.base import (
+    HasAuxiliaryHead,
+    HasPenalty,
+    HasProgress,
+    applied_layers,
+    weighted_layers,
+)
 from archive.trainer.nn.dropout import InputDropout
 from archive.trainer.nn.units import UnitWeights, unit_weights
 from archive.trainer.protocols.base import TrainingProtocol
@@ -310,6 +316,9 @@ class Steps:
             loss, total = self._losses(inputs, targets)
 
         total.backward()  # type: ignore[no-untyped-call]
+        if self.protocol.gradient_norm is not None:
+            nn.utils.clip_grad_norm_(self.network.parameters(), self.protocol.gradient_norm)
+
         for (optimiser, _), rate in zip(self.optimisers, rates, strict=True):
             optimiser.step(rate)
 
@@ -323,10 +332,11 @@ class Steps:
             parameter.grad = None
 
     def _losses(self, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the loss of the outputs, and the minimised loss, with an auxiliary head's."""
+        """Return the loss of the outputs, and the minimised loss, with the network's own terms."""
         if not isinstance(self.network, HasAuxiliaryHead):
             loss = self.loss(self.network(inputs), targets)
-            return loss, loss
+            penalty = self.network.penalty() if isinstance(self.network, HasPenalty) else None
+            return loss, loss if penalty is None else loss + penalty
 
         outputs, auxiliary = self.network.with_auxiliary(inputs)
         loss = self.loss(outputs, targets)

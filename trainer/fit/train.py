@@ -46,7 +46,7 @@ from archive.trainer.fit.evaluate import BestEpoch, evaluate, weights_of
 from archive.trainer.fit.hyperparameters import Hyperparameters
 from archive.trainer.fit.memory import out_of_memory
 from archive.trainer.fit.steps import Steps, under
-from archive.trainer.nn import costs
+from archive.trainer.nn import builders, costs
 from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.recipes.base import FitResult, Resources, Stop
 from archive.trainer.recipes.checkpoint import SavedState
@@ -215,6 +215,7 @@ def _result(training: Training, ended: str, precision: str) -> FitResult:
         "params": float(size.params),
         "flops": float(size.flops),
     }
+    metrics |= _further(training)
     if task.metric == "mse" and training.target is not None:
         _, deviation = training.target
         metrics["valid_rmse"] = deviation * math.sqrt(best.metric)
@@ -225,6 +226,21 @@ def _result(training: Training, ended: str, precision: str) -> FitResult:
         environment["cuda_graphs"] = len(training.steps.graphs)
 
     return FitResult(metrics, best.weights, str(ended), environment)
+
+
+def _further(training: Training) -> dict[str, float]:
+    """Return further costs of the network, and the tokens of a training on text."""
+    trial = training.trial
+    further: dict[str, float] = {}
+    if trial.architecture.space in builders.names():
+        form = training.task.form(training.protocol)
+        further |= builders.further_costs(trial.architecture.network, form)
+
+    if training.protocol.tokens is not None:
+        taken = training.steps.done * training.protocol.batch * training.task.input_shape[0]
+        further["tokens"] = float(taken)
+
+    return further
 
 
 @contextmanager

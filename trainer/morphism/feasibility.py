@@ -9,7 +9,8 @@ Children of other mutations can if the mutation only adds: layers in between, un
 copies of paths. They cannot if it removes units, a layer or an edge that carried a value, changes
 an operation or a stride, or inserts a layer that is not the identity on its input: a pool, a
 stride, a softplus, logistic or tanh layer, or a relu, elu or leaky-relu on values that may be
-negative. Nothing here needs torch.
+negative. Nothing here needs torch. Decoders have rules of their own
+(`archive.trainer.morphism.decoder_plan`).
 """
 
 from __future__ import annotations
@@ -17,9 +18,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
+from archive.architecture.decoders.design import design_of
+from archive.architecture.decoders.vocabulary import NAME as DECODER
 from archive.architecture.graph import Architecture
 from archive.errors import InvalidArchitectureError
 from archive.trainer.morphism.channels import LayerPlan, plan
+from archive.trainer.morphism.decoder_plan import plan_decoder
 from archive.trainer.morphism.match import Matching, SizedNetwork, matchings
 
 _MATCHINGS = 64
@@ -29,12 +33,12 @@ def preserving(parent: Architecture, child: Architecture, input_shape: Sequence[
     """Return whether, for any weights of the parent, the child has weights with the same function.
 
     Args:
-        parent: Architecture of the space `cnn` or `mlp`.
+        parent: Architecture of the space `cnn`, `mlp` or `decoder`.
         child: Architecture of the same space.
-        input_shape: (channels, height, width) or (features,) of one input.
+        input_shape: (channels, height, width), (features,) or (tokens,) of one input.
     """
     try:
-        plan_transfer(parent, child, input_shape)
+        operations_between(parent, child, input_shape)
     except InvalidArchitectureError:
         return False
 
@@ -49,6 +53,10 @@ def operations_between(
     Raises:
         InvalidArchitectureError: No operations keep the function.
     """
+    if parent.space == child.space == DECODER:
+        (length,) = input_shape
+        return plan_decoder(design_of(parent), design_of(child), length).operations
+
     return plan_transfer(parent, child, input_shape)[0].operations
 
 

@@ -36,6 +36,7 @@ from itertools import chain
 import torch
 from torch import Tensor, nn
 
+from archive.architecture.decoders.vocabulary import NAME as DECODER
 from archive.architecture.graph import Architecture
 from archive.trainer.morphism.channels import (
     ColumnSources,
@@ -89,6 +90,12 @@ def inherit(
         InvalidArchitectureError: The search finds no way for the child to keep the parent's
             function.
     """
+    if parent.space == child.space == DECODER:
+        from archive.trainer.morphism.decoder_transfer import inherit_decoder
+
+        tensors, operations = inherit_decoder(parent, weights, child, form, seed=seed, noise=noise)
+        return TransferredWeights(tensors, operations, ())
+
     matching, parts = plan_transfer(parent, child, form.input_shape)
     drawn = {}
     for name, tensor in builders.build(child, form, seed).state_dict().items():

@@ -5,15 +5,18 @@
     module = builders.build(architecture, form, seed=0)
     module(x)                                   # (n, *form.input_shape) -> (n, form.outputs)
 
-A module may have three things more, which the default recipe uses where they are present:
+A module may have some things more, which the default recipe uses where they are present:
 
 | attribute or method | meaning                                                          |
 |---------------------|------------------------------------------------------------------|
 | `weighted`          | layers with weights; hyperparameters of layers follow its order  |
 | `set_progress`      | called before each step with the finished share (`HasProgress`)  |
 | `with_auxiliary`    | outputs of the network and of a second head (`HasAuxiliaryHead`) |
+| `penalty`           | a term of its own in the loss of a training (`HasPenalty`)       |
+| `count_flops`       | its operations by a definition (`CountsFlops`)                   |
 
-A builder may count the costs of networks without building them (`KnowsCosts`).
+A builder may count the costs of networks without building them (`KnowsCosts`), and know further
+ones (`KnowsFurtherCosts`).
 
 A package adds a builder for its space through an entry point of the group `archive.builders`: the
 name of the space, and a subclass of `Builder` without arguments:
@@ -28,6 +31,7 @@ its networks can be built, and starts faster without. `build` has the imports.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from archive.architecture.graph import Architecture
@@ -40,8 +44,34 @@ if TYPE_CHECKING:
     from archive.trainer.nn.costs import Costs
 
 
+LANGUAGE = "language"
+"""Kind of a task whose inputs are sequences of tokens, and whose targets the tokens that follow."""
+
+
 class Builder(ABC):
-    """Builds the networks of one space. It has no state."""
+    """Builds the networks of one space. It has no state.
+
+    Attributes:
+        kinds: Kinds of tasks that its networks can have.
+        further: Names of the costs that `further_costs` returns.
+    """
+
+    kinds: tuple[str, ...] = ("classification", "regression")
+    further: tuple[str, ...] = ()
+
+    def accept(self, form: NetworkForm) -> None:
+        """Check that networks of the space can have a form: its kind, and `check`.
+
+        Raises:
+            InvalidArchitectureError: They cannot; the message gives the reason.
+            UsageError: An option has an invalid value.
+        """
+        if form.kind not in self.kinds:
+            raise InvalidArchitectureError(
+                f"its networks are for {' or '.join(self.kinds)} tasks, got a {form.kind} task"
+            )
+
+        self.check(form)
 
     @abstractmethod
     def check(self, form: NetworkForm) -> None:
@@ -57,7 +87,9 @@ class Builder(ABC):
         """Return the network of an architecture, on the CPU, in training mode.
 
         The module maps a batch (n, *form.input_shape) to (n, form.outputs): in a classification,
-        logits (their softmax is the classes' probabilities); in a regression, predictions. In
+        logits (their softmax is the classes' probabilities); in a regression, predictions. With
+        the kind `LANGUAGE` it maps tokens (n, length) int64 to the logits of the next token at each
+        place, (n, length, form.outputs), of which each depends on the tokens up to its place. In
         evaluation mode an output depends on its own input alone. Any random numbers of the forward
         pass come from torch's default generators, which the default recipe seeds, and saves with
         its checkpoints. Layers are in the order of the architecture, so callers that want one
@@ -111,6 +143,36 @@ class KnowsCosts(Protocol):
 
         Networks that differ in the order of their layers have equal costs.
         """
+
+
+@runtime_checkable
+class HasPenalty(Protocol):
+    """A module with a term of its own in the loss of a training, such as the balance of experts."""
+
+    def penalty(self) -> Tensor | None:
+        """Return the term for the last forward pass, () with a gradient; None for no term."""
+
+
+@runtime_checkable
+class CountsFlops(Protocol):
+    """A module that counts its operations by a definition, not by the calls of its pass."""
+
+    def count_flops(self, input_shape: Sequence[int]) -> int:
+        """Return the multiply-adds of one input."""
+
+
+@runtime_checkable
+class KnowsFurtherCosts(Protocol):
+    """A builder whose networks have further costs, which are known without training.
+
+    Attributes:
+        further: Their names.
+    """
+
+    further: tuple[str, ...]
+
+    def further_costs(self, architecture: Architecture, form: NetworkForm) -> Mapping[str, float]:
+        """Return the costs by name; all are minimised."""
 
 
 def weighted_layers(module: nn.Module) -> list[nn.Module]:

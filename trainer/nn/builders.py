@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, final
 from archive.architecture.graph import Architecture
 from archive.errors import InvalidArchitectureError, SettingsError
 from archive.registry import Registry
-from archive.trainer.nn.base import Builder, KnowsCosts, check_image
+from archive.trainer.nn.base import Builder, KnowsCosts, KnowsFurtherCosts, check_image
 from archive.trainer.protocols.networks import NetworkForm
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ registry = Registry(
     {
         "cnn": "archive.trainer.nn.builders:CnnBuilder",
         "darts": "archive.trainer.nn.cells:DartsBuilder",
+        "decoder": "archive.trainer.nn.decoders.builder:DecoderBuilder",
         "mlp": "archive.trainer.nn.builders:MlpBuilder",
         "nasbench101": "archive.trainer.nn.cells:NasBench101Builder",
         "nasbench201": "archive.trainer.nn.cells:NasBench201Builder",
@@ -74,7 +75,7 @@ def build(architecture: Architecture, form: NetworkForm, seed: int = 0) -> nn.Mo
     import torch
 
     builder = get(architecture.space)
-    builder.check(form)
+    builder.accept(form)
     with torch.random.fork_rng(devices=()):
         # `manual_seed` of the module would seed the GPUs, too.
         torch.default_generator.manual_seed(seed)
@@ -92,11 +93,37 @@ def costs(architecture: Architecture, form: NetworkForm) -> Costs:
     from archive.trainer.nn.costs import measure
 
     builder = get(architecture.space)
-    builder.check(form)
+    builder.accept(form)
     if isinstance(builder, KnowsCosts):
         return builder.costs(architecture, form)
 
     return measure(build(architecture.canonical, form), form.input_shape)
+
+
+def names_of_further_costs(space: str, form: NetworkForm) -> tuple[str, ...]:
+    """Return the names of the further costs of networks of a space; empty without a builder."""
+    if space not in names():
+        return ()
+
+    builder = get(space)
+    fits = isinstance(builder, KnowsFurtherCosts) and form.kind in builder.kinds
+    return builder.further if fits else ()
+
+
+def further_costs(architecture: Architecture, form: NetworkForm) -> dict[str, float]:
+    """Return the further costs of a network by name; empty where its builder knows none.
+
+    Raises:
+        InvalidArchitectureError: The space has no builder, or the architecture cannot have the
+            form.
+        UsageError: An option of the form has an invalid value.
+    """
+    builder = get(architecture.space)
+    builder.accept(form)
+    if not isinstance(builder, KnowsFurtherCosts):
+        return {}
+
+    return dict(builder.further_costs(architecture, form))
 
 
 @final

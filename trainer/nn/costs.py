@@ -11,6 +11,9 @@ A multiply-add counts once, as in the files of NAS-Bench-201 and most papers of 
 Normalisations, activations, pools and sums do not count. Every evaluation that the archive trains
 has this definition; imported tables have their own, which may count the latter, too.
 
+A decoder counts by the definitions of `archive.architecture.decoders.parts`: attention, for example,
+over the positions that it reads, where a pass computes the others as well.
+
 `torch.utils.flop_counter` counts a multiply-add twice, and no bias. Its first use loads torch's
 compiler, which takes seconds and no trial needs.
 """
@@ -26,7 +29,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from archive.trainer.nn.base import HasAuxiliaryHead
+from archive.trainer.nn.base import CountsFlops, HasAuxiliaryHead
 
 
 class Costs(NamedTuple):
@@ -63,6 +66,9 @@ def count_numbers(tensors: Iterable[Tensor]) -> int:
 
 def flops(module: nn.Module, input_shape: Sequence[int]) -> int:
     """Return the multiply-adds of one input."""
+    if isinstance(module, CountsFlops):
+        return module.count_flops(input_shape)
+
     first = next(iter(module.parameters()), torch.empty(()))
     device = next(chain(module.parameters(), module.buffers()), first).device
     return flops_of(module, [torch.zeros((1, *input_shape), dtype=first.dtype, device=device)])

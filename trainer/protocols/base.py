@@ -97,11 +97,14 @@ class TrainingProtocol:
             weighs n / (classes * its rows) by its rows in the training part. The evaluation loss
             and the metric are without weights.
         preparation: What a reader made of a user's file before the split and the standardisation,
-            as JSON values that must not be changed: kinds of columns, gaps, size of images.
+            as JSON values that must not be changed: kinds of columns, gaps, size of images; of text the
+            tokens of a sequence, `context`.
         network: Options of the network around the architecture, by name (`archive.trainer.nn`), as
             JSON values that must not be changed. A builder has a default for each of its options.
         recipe: Name of the recipe. All but the default one follow the other choices as far as they
             document it; the data are the same.
+        gradient_norm: Largest L2 norm of the gradient of a step, to which longer ones are scaled;
+            None for no bound.
         inherited_epochs: Largest number of epochs of a network with inherited weights; None: no
             network inherits.
     """
@@ -133,13 +136,27 @@ class TrainingProtocol:
     network: Mapping[str, Any] = field(default_factory=dict, hash=False)
     class_weights: Literal["none", "balanced"] = "none"
     preparation: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    gradient_norm: float | None = None
+
+    @property
+    def tokens(self) -> int | None:
+        """Tokens of a whole training on text; None for other data."""
+        length = self.preparation.get("context")
+        if length is None or self.epoch_steps is None:
+            return None
+
+        return int(self.epochs * self.epoch_steps * self.batch * length)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the choices as plain values, to record or show.
 
-        A file that needed no preparation has none in its record, as before there was any.
+        A file that needed no preparation has none in its record, as before there was any; likewise
+        the bound of the gradients.
         """
         choices = asdict(self)
+        if self.gradient_norm is None:
+            del choices["gradient_norm"]
+
         if not choices["preparation"]:
             del choices["preparation"]
 

@@ -14,9 +14,9 @@ class NetworkForm:
     """Input, output, normalisation and options of a network, by task and protocol (`Task.form`).
 
     Attributes:
-        input_shape: (channels, height, width) or (features,) of one input.
-        outputs: Number of classes; 1 in a regression.
-        kind: `classification` or `regression`.
+        input_shape: (channels, height, width), (features,) or (tokens,) of one input.
+        outputs: Number of classes, or of different tokens; 1 in a regression.
+        kind: `classification`, `regression` or `language`.
         normalise: Whether there is batch normalisation before each activation, in spaces that leave
             the choice.
         options: Options of the network around the architecture, by name, as JSON values

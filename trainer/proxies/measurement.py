@@ -14,7 +14,7 @@ import logging
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Literal, final
 
 from archive.errors import UsageError
 from archive.store.protocol_names import DEFAULT_RECIPE, ProtocolName
@@ -54,7 +54,8 @@ class ProxyMeasurement:
         device: Device in torch's notation.
 
     Raises:
-        UsageError: The protocol has a recipe, which may train other networks than the builder's.
+        UsageError: The protocol has a recipe, which may train other networks than the builder's;
+            or it trains on text.
         SettingsError: The data are missing.
     """
 
@@ -65,7 +66,7 @@ class ProxyMeasurement:
 
         check_recipe(protocol)
         self.form = task.form(protocol)
-        self._kind = task.kind
+        self._classifies = task.kind == "classification"
         self._device = device
         part = task.load(protocol).train
         rows = np.sort(np.random.default_rng(SEED).permutation(len(part))[:BATCH])
@@ -83,7 +84,11 @@ class ProxyMeasurement:
 
         module = builders.build(architecture.canonical, self.form, SEED)
         size = costs.measure(module, self.form.input_shape)
-        probe = NetworkProbe(module.to(self._device), self._inputs, self._targets, self._kind, SEED)
+        kind: Literal["classification", "regression"] = "regression"
+        if self._classifies:
+            kind = "classification"
+
+        probe = NetworkProbe(module.to(self._device), self._inputs, self._targets, kind, SEED)
         scores = {name: _score(name, probe, architecture.key) for name in registry.names()}
         return {**scores, "params": float(size.params), "flops": float(size.flops)}
 
@@ -92,8 +97,13 @@ def check_recipe(protocol: TrainingProtocol) -> None:
     """Check that a protocol trains the networks of the default recipe.
 
     Raises:
-        UsageError: It has another recipe.
+        UsageError: It has another recipe, or its data are text.
     """
+    if protocol.tokens is not None:
+        raise UsageError(
+            f"the proxies are of networks of images or numbers, and {protocol.name} trains on text"
+        )
+
     recipe = ProtocolName.parse(protocol.name).recipe
     if recipe != DEFAULT_RECIPE:
         raise UsageError(

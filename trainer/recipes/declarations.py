@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 from archive.errors import SettingsError
 from archive.values import brief
 
-KINDS = ("classification", "regression")
+KINDS = ("classification", "regression", "language")
 """Kinds of tasks."""
 
 INPUTS = ("any", "images", "features")

@@ -10,6 +10,7 @@ from archive.architecture.operations import vocabulary
 from archive.errors import ArchiveError, InvalidArchitectureError, UnknownNameError, UsageError
 from archive.store.protocol_names import ProtocolName
 from archive.trainer.nn import builders
+from archive.trainer.nn.base import LANGUAGE
 from archive.trainer.protocols.base import TrainingProtocol, add_inheritance
 from archive.trainer.protocols.networks import NetworkForm
 
@@ -25,12 +26,12 @@ class Task:
     Attributes:
         name: Name in studies.
         summary: One-line description.
-        kind: `classification` or `regression`.
+        kind: `classification`, `regression`, or `language`: the next token is predicted.
         metric: `accuracy` (share of inputs classified rightly, in [0, 1]) or `mse` (of the
-            standardised target: a constant predictor scores about 1).
+            standardised target: a constant predictor scores about 1), or `bits_per_byte` of text.
         direction: `maximise` or `minimise` the metric.
-        input_shape: (channels, height, width) or (features,) of one input.
-        outputs: Number of classes; 1 in a regression.
+        input_shape: (channels, height, width), (features,) or (tokens,) of one input.
+        outputs: Number of classes, or of different tokens; 1 in a regression.
         spaces: Names of the search spaces that suit it best, the default first; `suitable_spaces`
             has all.
         protocols: Its training protocols, the default first.
@@ -45,8 +46,8 @@ class Task:
 
     name: str
     summary: str
-    kind: Literal["classification", "regression"]
-    metric: Literal["accuracy", "mse"]
+    kind: Literal["classification", "regression", "language"]
+    metric: Literal["accuracy", "mse", "bits_per_byte"]
     direction: Literal["maximise", "minimise"]
     input_shape: tuple[int, ...]
     outputs: int
@@ -91,10 +92,10 @@ class Task:
         # A default that is spelled out would be a second name for one meaning.
         by_name = {protocol.name: protocol for protocol in self.protocols}
         is_spelled = str(parts) == name and parts.objective != self.objective
-        if not is_spelled or parts.base not in by_name:
+        protocol = by_name.get(parts.base) or self._with_budget(parts.base)
+        if not is_spelled or protocol is None:
             raise UnknownNameError(f"protocol of the task {self.name}", name, list(by_name))
 
-        protocol = by_name[parts.base]
         if parts.morph:
             protocol = add_inheritance(protocol)
 
@@ -114,7 +115,7 @@ class Task:
 
         space = spaces.get(self.spaces[0] if name is None else name)
         try:
-            builders.get(space.name).check(self.form(space=space.name))
+            builders.get(space.name).accept(self.form(space=space.name))
         except InvalidArchitectureError as error:
             reason = (
                 f"task {self.name!r} has no networks in the space {space.name!r}: {error.reason}"
@@ -148,7 +149,17 @@ class Task:
             classification=self.kind == "classification",
             input_shape=self.input_shape,
             outputs=self.outputs,
+            tokens=self.kind == LANGUAGE,
         )
+
+    def _with_budget(self, name: str) -> TrainingProtocol | None:
+        """Return the protocol of a text with another number of tokens; None for no such name."""
+        if self.kind != LANGUAGE:
+            return None
+
+        from archive.trainer.tasks.text import with_budget
+
+        return with_budget(self.protocols[0], name)
 
     def _suits(self, space: str) -> bool:
         try:

@@ -1,7 +1,7 @@
 """Access to files that studies name: permission to open them, and errors without their content.
 
 A study's task may be a file: `csv:PATH#TARGET`, `parquet:PATH#TARGET`, `npz:PATH`, `images:FOLDER`,
-`table:PATH#COLUMN`. The path then comes from the database, where every writer of the archive could choose it. A file is opened for a
+`table:PATH#COLUMN`, `text:PATH`. The path then comes from the database, where every writer of the archive could choose it. A file is opened for a
 study if its content is the one that the study's protocol names (a prefix of its SHA-256,
 `csv/3f9a0c…`), and if its path, with links resolved, is
 
@@ -30,7 +30,7 @@ from archive.named_files import recorded as _recorded
 from archive.named_files import resolved as _resolved
 from archive.named_files import sha256_of as _sha256
 
-FORMS: Final = ("csv", "images", "npz", "parquet", "table")
+FORMS: Final = ("csv", "images", "npz", "parquet", "table", "text")
 KINDS: Final = ("classes", "values")
 """Kinds of targets, at the end of a task's name: `csv:PATH#TARGET:classes`, `npz:PATH:values`."""
 BALANCED: Final = "balanced"
@@ -43,7 +43,7 @@ _COLUMN = re.compile(
 )
 _SIZE = re.compile(r"@\d+(?:x\d+)?")
 _PROTOCOL = re.compile(
-    r"(?:csv|images|npz|parquet|table)/(?P<digest>[0-9a-f]{12,64})(?:/long)?(?:\+.*)?"
+    r"(?:csv|images|npz|parquet|table|text)/(?P<digest>[0-9a-f]{12,64})(?:/long|/\d+[kMG])?(?:\+.*)?"
 )
 
 
@@ -61,6 +61,9 @@ def reference_of(task: str) -> tuple[str, str] | None:
     form, separator, reference = task.partition(":")
     if not separator or form not in FORMS:
         return None
+
+    if form == "text":
+        return reference, ""
 
     if form in ("npz", "images"):
         path, options = split_options(reference)

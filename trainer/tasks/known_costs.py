@@ -4,7 +4,8 @@
 |----------------------------|-------------------------------------------------------------------|
 | a table                    | its columns `params`, `flops` and `latency…`, under their names   |
 |                            | in results                                                        |
-| a training, default recipe | `params`, `flops` (`archive.trainer.nn.costs`)                    |
+| a training, default recipe | `params`, `flops` (`archive.trainer.nn.costs`), and what the      |
+|                            | builder adds: of decoders `flops_per_token`, `kv_cache_bytes`     |
 | another recipe             | none: it may train other networks than the builder's              |
 
 A latency that a trainer measures depends on its device, and is known after the training only.
@@ -77,7 +78,17 @@ def of_task(task: Task | TabularTask, protocol: str) -> KnownCosts:
         return {}
 
     form = task.form(task.protocol(protocol))
-    return {name: _BuiltCost(form, index) for index, name in enumerate(BUILT)}
+    return {name: _BuiltCost(form, name) for name in of_built(task)}
+
+
+def of_built(task: Task) -> tuple[str, ...]:
+    """Return the names of the known costs of networks that the default recipe trains on a task."""
+    names = dict.fromkeys(BUILT)
+    form = task.form()
+    for space in task.spaces:
+        names |= dict.fromkeys(builders.names_of_further_costs(space, form))
+
+    return tuple(names)
 
 
 class _TableCosts:
@@ -119,21 +130,22 @@ class _TableCosts:
 class _BuiltCost:
     """A cost of the network that a trainer would build."""
 
-    def __init__(self, form: NetworkForm, index: int) -> None:
+    def __init__(self, form: NetworkForm, name: str) -> None:
         self._form = form
-        self._index = index
+        self._name = name
 
     def __call__(self, architectures: Sequence[Architecture]) -> Array:
         """Return the costs of networks; NaN for one that the builder refuses."""
         costs = [_built(architecture, self._form) for architecture in architectures]
-        return np.array([cost[self._index] for cost in costs], np.float64)
+        return np.array([cost.get(self._name, math.nan) for cost in costs], np.float64)
 
 
 @lru_cache(maxsize=_MOST)
-def _built(architecture: Architecture, form: NetworkForm) -> tuple[float, float]:
+def _built(architecture: Architecture, form: NetworkForm) -> dict[str, float]:
     try:
         costs = builders.costs(architecture, form)
+        further = builders.further_costs(architecture, form)
     except InvalidArchitectureError:
-        return math.nan, math.nan
+        return {}
 
-    return float(costs.params), float(costs.flops)
+    return {"params": float(costs.params), "flops": float(costs.flops), **further}

@@ -4,6 +4,7 @@
     csv:PATH#TARGET, npz:PATH     training on a user's file                       user_files
     parquet:PATH#TARGET           likewise                                        user_files
     images:FOLDER                 training on a folder of images                  user_files
+    text:PATH                     training on a user's text                       text
     nb201-cifar10, nb101, …       results from a built-in table, no training      benchmark_tables
     table:PATH#COLUMN             results from a user's table                     tabular
     nb201-cifar10~0.005, …        results from a table, with noise                tabular
@@ -36,7 +37,7 @@ from archive.named_files import list_folder
 from archive.queue.capabilities import NOISE
 from archive.registry import Registry
 from archive.trainer.protocols.base import TrainingProtocol
-from archive.trainer.tasks import tabular, user_files
+from archive.trainer.tasks import tabular, text, user_files
 from archive.trainer.tasks.base import Task
 from archive.trainer.tasks.builtin import DIABETES, DIGITS
 from archive.trainer.tasks.file_access import (
@@ -80,6 +81,7 @@ registry = Registry(
         "nb201-cifar100": "archive.trainer.tasks.benchmark_tables:NB201_CIFAR100",
         "nbmacro": "archive.trainer.tasks.benchmark_tables:NBMACRO",
         "protein": "archive.trainer.tasks.builtin:PROTEIN",
+        "pydoc-topics": "archive.trainer.tasks.text:PYDOC_TOPICS",
         "transnas-autoencoder": "archive.trainer.tasks.benchmark_tables:TRANSNAS_AUTOENCODER",
         "transnas-object": "archive.trainer.tasks.benchmark_tables:TRANSNAS_OBJECT",
         "transnas-scene": "archive.trainer.tasks.benchmark_tables:TRANSNAS_SCENE",
@@ -124,6 +126,9 @@ def _of_name(name: str) -> Task | TabularTask:
     if name.startswith(user_files.PREFIXES):
         return user_files.parse(name)
 
+    if name.startswith(text.PREFIX):
+        return text.parse(name)
+
     plain, separator, deviation = name.rpartition(NOISE)
     if separator and name not in registry.names():
         task = _of_name(plain)
@@ -136,7 +141,7 @@ def _of_name(name: str) -> Task | TabularTask:
         return task.with_noise(deviation)
 
     if name not in registry.names():
-        raise UnknownNameError("task", name, [*registry.names(), *user_files.FORMS])
+        raise UnknownNameError("task", name, [*registry.names(), *user_files.FORMS, text.FORM])
 
     task = registry.load(name)
     if not isinstance(task, Task | TabularTask):
@@ -211,7 +216,7 @@ def name_advice(name: str) -> str | None:
     form, separator, rest = name.partition(":")
     if separator and form in FORMS:
         path, column = reference_of(name) or ("", "")
-        if form in ("npz", "images") or (path and column):
+        if form in ("npz", "images", "text") or (path and column):
             return None
 
         # Without its column, the name has the path alone.

@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 
 Configuration = dict[str, Any]
 
-UNNAMED = frozenset(["cnn", "darts", "mlp", "nasbench101", "nasbench201", "nasnet", "torch"])
+UNNAMED = frozenset(
+    ["cnn", "darts", "decoder", "mlp", "nasbench101", "nasbench201", "nasnet", "torch"]
+)
 """Spaces of this package whose networks have no named decisions; known without numpy."""
 
 _NO_VIEWS: Mapping[int, ProposalView] = MappingProxyType({})

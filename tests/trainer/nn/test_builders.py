@@ -84,7 +84,7 @@ def installed(monkeypatch):
 def test_a_space_without_a_builder_is_refused_with_those_that_have_one():
     with pytest.raises(
         InvalidArchitectureError,
-        match=r"builds networks of cnn, darts, mlp.*, "
+        match=r"builds networks of cnn, darts, decoder, mlp.*, "
         r"got nothing",
     ):
         builders.get("nothing")

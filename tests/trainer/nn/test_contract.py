@@ -12,7 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from archive import spaces
 from archive.errors import InvalidArchitectureError
 from archive.trainer.nn import builders, costs
-from archive.trainer.nn.base import HasAuxiliaryHead, HasProgress, weighted_layers
+from archive.trainer.nn.base import CountsFlops, HasAuxiliaryHead, HasProgress, weighted_layers
 from archive.trainer.protocols.base import SMALL_CELLS
 from archive.trainer.protocols.networks import NetworkForm
 from tests.support.networks.torch_nets import classifiers
@@ -20,12 +20,13 @@ from tests.support.strategies import relabelled
 
 SPACES = sorted({*builders.names()} & {*spaces.names()})
 IMAGES = NetworkForm((1, 8, 8), 10, "classification", options=SMALL_CELLS)
+TEXT = NetworkForm((8,), 256, "language")
 VECTORS = NetworkForm((6,), 1, "regression", options=SMALL_CELLS)
 SHAPES = [(3, 7, 5), (1, 1, 1), (2, 2, 9)]
 
 
 def form_of(space):
-    return VECTORS if space == "mlp" else IMAGES
+    return {"mlp": VECTORS, "decoder": TEXT}.get(space, IMAGES)
 
 
 def sampled(space, count=4, seed=0):
@@ -37,6 +38,10 @@ def sampled(space, count=4, seed=0):
 
 
 def inputs(form, count=5, seed=1):
+    if form is TEXT:
+        generator = torch.Generator().manual_seed(seed)
+        return torch.randint(form.outputs, (count, *form.input_shape), generator=generator)
+
     return torch.randn((count, *form.input_shape), generator=torch.Generator().manual_seed(seed))
 
 
@@ -58,7 +63,8 @@ def test_outputs_are_finite_and_of_the_forms_shape(case):
     _, form, built = case
     for _, network in built:
         for mode in (True, False):
-            assert network.train(mode)(inputs(form)).shape == (5, form.outputs)
+            shape = (5, 8, 256) if form is TEXT else (5, form.outputs)
+            assert network.train(mode)(inputs(form)).shape == shape
             assert network(inputs(form)).isfinite().all()
 
 
@@ -72,7 +78,8 @@ def test_live_layers_learn(case):
             if form.kind == "regression"
             else torch.nn.functional.cross_entropy
         )
-        loss(network(inputs(form)), target).backward()
+        outputs = network(inputs(form))
+        loss(outputs[:, -1] if form is TEXT else outputs, target).backward()
         without = [name for name, parameter in network.named_parameters() if parameter.grad is None]
         if len(member.live) == len(member.layers) and not isinstance(network, HasAuxiliaryHead):
             assert not without
@@ -141,6 +148,10 @@ def test_costs_are_those_of_the_built_network(case):
 def test_operations_are_those_that_torch_counts(case):
     _, form, built = case
     for _, network in built[:2]:
+        if isinstance(network, CountsFlops):
+            # A definition of its own; `tests.trainer.nn.decoders` compares its matrices.
+            continue
+
         with FlopCounterMode(display=False) as counter, torch.no_grad():
             network.eval()(inputs(form, 1))
 
@@ -173,8 +184,8 @@ def biases(network, form):
     return sum(found)
 
 
-# A vector is the input of an `mlp`; a network of `torch` takes what it was imported for.
-OF_IMAGES = [space for space in SPACES if space not in ("mlp", "torch")]
+# A vector is the input of an `mlp`, text of a `decoder`; a network of `torch` takes what it was imported for.
+OF_IMAGES = [space for space in SPACES if space not in ("decoder", "mlp", "torch")]
 
 
 @pytest.mark.parametrize("shape", SHAPES)

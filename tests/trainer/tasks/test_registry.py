@@ -62,6 +62,8 @@ def test_a_task_of_another_package_has_the_name_of_its_entry_point(monkeypatch):
 
 TRAINED = [name for name in registry.names() if isinstance(registry.get(name), registry.Task)]
 PROTOCOLS = [(name, protocol) for name in TRAINED for protocol in registry.get(name).protocols]
+# Python's reference text differs from version to version, and so do the names of its protocols.
+FIXED = [(name, protocol) for name, protocol in PROTOCOLS if name != "pydoc-topics"]
 
 
 @pytest.mark.parametrize(
@@ -209,9 +211,7 @@ RECORDED = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "protocol"), PROTOCOLS, ids=lambda each: getattr(each, "name", None)
-)
+@pytest.mark.parametrize(("name", "protocol"), FIXED, ids=lambda each: getattr(each, "name", None))
 def test_the_choices_of_a_protocol_never_change(name, protocol):
     choices = {
         key: value for key, value in protocol.as_dict().items() if value != DEFAULTS.get(key, ...)

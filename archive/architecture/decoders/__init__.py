@@ -1,0 +1,15 @@
+"""Decoders of language: blocks of a mixer and a feed-forward part, as designs and as graphs.
+
+    from archive.architecture.decoders.design import design_of
+
+    design = design_of(architecture)        # blocks, width, vocabulary
+    design.graph()                          # the architecture again
+
+| module       | content                                                            |
+|--------------|--------------------------------------------------------------------|
+| `vocabulary` | the words of the layers, and their similarity                      |
+| `parts`      | mixers and feed-forward parts: settings, weights, operations, cache |
+| `design`     | blocks, and their way into a graph and back                        |
+| `costs`      | parameters, operations of a token, and the cache of a decoder      |
+| `labels`     | layers in a reader's words                                         |
+"""

@@ -1,0 +1,75 @@
+"""Builder of the space `decoder`: networks that predict the next token of a sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, final
+
+from archive.architecture.decoders import costs as exact
+from archive.architecture.decoders.design import Design, design_of
+from archive.architecture.graph import Architecture
+from archive.errors import InvalidArchitectureError
+from archive.trainer.nn.base import LANGUAGE, Builder
+from archive.trainer.protocols.networks import NetworkForm
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from archive.trainer.nn.costs import Costs
+
+
+@final
+class DecoderBuilder(Builder):
+    """Builds decoders; the input is a sequence of tokens, the outputs are logits at each place.
+
+    | option    | meaning                                             | default |
+    |-----------|-----------------------------------------------------|---------|
+    | `balance` | weight of the loss that balances experts            | 0.01    |
+    """
+
+    kinds = (LANGUAGE,)
+    further = ("flops_per_token", "kv_cache_bytes")
+
+    def check(self, form: NetworkForm) -> None:
+        """Accept sequences of tokens."""
+        form.share("balance", 0.0)
+
+    def build(self, architecture: Architecture, form: NetworkForm, seed: int) -> nn.Module:
+        """See `Builder.build`; the order of the layers has no influence."""
+        from archive.trainer.nn.decoders.network import DecoderNetwork
+
+        return DecoderNetwork(_fitting(architecture, form), form.share("balance", 0.01))
+
+    def costs(self, architecture: Architecture, form: NetworkForm) -> Costs:
+        """See `KnowsCosts.costs`."""
+        from archive.trainer.nn.costs import Costs
+
+        _fitting(architecture, form)
+        (length,) = form.input_shape
+        flops = round(length * exact.flops_per_token(architecture, length))
+        return Costs(exact.params(architecture), flops)
+
+    def further_costs(self, architecture: Architecture, form: NetworkForm) -> Mapping[str, float]:
+        """Return the multiply-adds of a token, and the cache at the length of a sequence."""
+        _fitting(architecture, form)
+        (length,) = form.input_shape
+        return {
+            "flops_per_token": exact.flops_per_token(architecture, length),
+            "kv_cache_bytes": float(exact.kv_cache_bytes(architecture, length)),
+        }
+
+
+def _fitting(architecture: Architecture, form: NetworkForm) -> Design:
+    """Return the design of a decoder that has the tokens of a form.
+
+    Raises:
+        InvalidArchitectureError: It has other tokens.
+    """
+    design = design_of(architecture)
+    if design.vocabulary != form.outputs:
+        raise InvalidArchitectureError(
+            f"the task has {form.outputs} tokens, the network {design.vocabulary}: "
+            f"give the space the setting vocabulary={form.outputs}"
+        )
+
+    return design

@@ -1,0 +1,82 @@
+"""Linear attention with a gated delta rule (Yang, Kautz, Hatamizadeh, 2024)."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from archive.architecture.decoders.parts import KERNEL, GatedDelta
+from archive.trainer.nn.decoders.mixing import (
+    Cache,
+    RootMeanSquareNorm,
+    ShortConvolution,
+    heads_of,
+    linear,
+)
+from archive.trainer.nn.decoders.recurrences import gated_delta
+from archive.trainer.nn.decoders.timescales import draw_rates, draw_time_steps
+
+
+class GatedDeltaMixer(nn.Module):
+    """Queries and keys of norm 1, a state that forgets by a gate, and a gated output.
+
+    Args:
+        part: Settings.
+        width: Width of the stream.
+    """
+
+    def __init__(self, part: GatedDelta, width: int) -> None:
+        super().__init__()
+        self.part = part
+        self.query = linear(width, part.units)
+        self.key = linear(width, part.units)
+        self.value = linear(width, part.units)
+        self.gate = linear(width, part.units)
+        self.output = linear(part.units, width)
+        self.rate = linear(width, part.heads)
+        self.decay = linear(width, part.heads)
+        self.convolution = ShortConvolution(3 * part.units, KERNEL, bias=False)
+        self.decay_log = nn.Parameter(draw_rates(part.heads))
+        self.decay_bias = nn.Parameter(draw_time_steps(part.heads))
+        self.norm = RootMeanSquareNorm(part.head_size)
+
+    def forward(self, x: Tensor, start: int = 0, cache: Cache | None = None) -> Tensor:
+        """See `archive.trainer.nn.decoders.attention.AttentionMixer.forward`."""
+        del start
+        entering = torch.cat([self.query(x), self.key(x), self.value(x)], dim=-1)
+        query, key, value = self.convolution(entering, cache).chunk(3, dim=-1)
+        steps = F.softplus(self.decay(x).float() + self.decay_bias)
+        decays = -self.decay_log.exp() * steps
+        rates = self.rate(x).float().sigmoid()
+        with torch.autocast(x.device.type, enabled=False):
+            outputs = self._recur(query, key, value, decays, rates, cache)
+
+        gated = self.norm(outputs) * F.silu(heads_of(self.gate(x), self.part.heads).transpose(1, 2))
+        projected: Tensor = self.output(gated.flatten(2).to(x.dtype))
+        return projected
+
+    def _recur(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        decays: Tensor,
+        rates: Tensor,
+        cache: Cache | None,
+    ) -> Tensor:
+        part = self.part
+        outputs, state = gated_delta(
+            F.normalize(heads_of(query, part.heads).float(), dim=-1) / math.sqrt(part.head_size),
+            F.normalize(heads_of(key, part.heads).float(), dim=-1),
+            heads_of(value, part.heads).float(),
+            decays.transpose(1, 2),
+            rates.transpose(1, 2),
+            None if cache is None else cache.get("state"),
+        )
+        if cache is not None:
+            cache["state"] = state
+
+        return outputs.transpose(1, 2)
