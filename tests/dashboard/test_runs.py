@@ -160,7 +160,9 @@ def test_a_run_has_its_change_and_what_it_brought(archive, client):
     assert found["curve"] == {"steps": [1.0, 2.0], "curves": {"loss": [2.0, 1.0]}}
     assert (found["network"], found["parent_network"]) == (second.key, first.key)
     assert (found["gain_low"], found["results"], found["parent_results"]) == (None, 1, 1)
-    assert [set(step) for step in found["steps"][1:]] == [{"network"}, {"file"}]
+    kinds = [next(iter(step)) for step in found["steps"]]
+    assert kinds[0] == "name" and kinds[-1] == "file"
+    assert set(kinds[1:-1]) == {"network"}
     repeated = client.get("/api/run?study=study&number=0").json()
     assert [(each["number"], each["seed"]) for each in repeated["repeats"]] == [(0, 0), (1, 1)]
     assert repeated["spread"]["mean"] == 3.25
