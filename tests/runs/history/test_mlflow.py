@@ -59,6 +59,8 @@ def test_a_file_store(archive, tmp_path):
     assert runs["b"].reason == "failed, as MLflow says"
 
 
+# MLflow's own use of SQLAlchemy is deprecated there.
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.whole
 @pytest.mark.lasts(25)
 def test_a_database_that_the_client_made(tmp_path, monkeypatch):
