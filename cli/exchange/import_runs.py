@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,6 +16,9 @@ from archive.values import counted
 
 if TYPE_CHECKING:
     from archive.runs.imported import RunImport
+
+STATUS = "status"
+"""Column with the outcome of a run, unless the user names another."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -46,6 +50,12 @@ def run_options(command: F) -> F:
 @click.option("--parent", metavar="COLUMN", help="Id of the run that it is a change of.")
 @click.option("--why", "motivation", metavar="COLUMN", help="Reason for the run.")
 @click.option("--time", "started", metavar="COLUMN", help="Time of its start.")
+@click.option(
+    "--status",
+    metavar="COLUMN",
+    show_default="status, where there is one",
+    help="Outcome in a word: crash, failed, timeout … are failures.",
+)
 @click.option("--metrics", metavar="COLUMNS", help="Further metrics, separated by commas.")
 @click.option(
     "--values",
@@ -89,11 +99,15 @@ def import_runs(ctx: click.Context, /, file: Path, as_json: bool, **options: Any
         parent=options["parent"],
         motivation=options["motivation"],
         started=options["started"],
+        status=options["status"],
         metrics=listed("--metrics", "column", options["metrics"]) or (),
         values=listed("--values", "column", options["values"]),
         curves=options["curves"],
     )
     rows = read_rows(file, options["items"], (mapping.identity, mapping.parent, mapping.motivation))
+    if mapping.status is None and any(STATUS in row for row in rows):
+        mapping = replace(mapping, status=STATUS)
+
     with open_archive(ctx) as archive:
         imported = add_runs(
             archive,

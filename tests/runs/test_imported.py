@@ -90,6 +90,22 @@ def test_ids_are_texts_and_parents_may_be_written_as_decimals(archive, tmp_path)
     assert import_runs(archive, "s", rows, mapping).without_parent == 0
 
 
+def test_a_crash_is_no_result_whatever_its_value(archive):
+    rows = [
+        {"loss": 0.5, "why": "first", "status": "keep", "lr": 0.1},
+        {"loss": 0.0, "why": "twice", "status": "crash", "lr": 0.2},
+        {"loss": 0.75, "why": "half", "status": "", "lr": 0.05},
+    ]
+    mapping = RunMapping("loss", "minimise", motivation="why", status="status")
+    imported = import_runs(archive, "s", rows, mapping)
+    assert (imported.added, imported.failed, imported.without_value) == (3, 1, 0)
+    runs = {run.motivation: run for run in find_runs(archive.connection, [])[0]}
+    assert runs["twice"].reason == "crash, as the table says"
+    assert runs["twice"].value is None
+    assert (runs["first [keep]"].value, runs["half"].value) == (0.5, 0.75)
+    assert runs["first [keep]"].values == {"lr": 0.1}
+
+
 def test_rows_without_values_are_different_runs(archive):
     import_runs(archive, "s", [{"loss": 1.0}, {"loss": 2.0}], RunMapping("loss", "minimise"))
     assert len({each.architecture.key for each in archive.studies.evaluations("s")}) == 2

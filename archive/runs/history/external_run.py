@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from archive.errors import SettingsError, UsageError
+from archive.queue.causes import Cause
 from archive.runs.arguments import SEEDS
 from archive.runs.measurements import choose_objective
 from archive.runs.run_log import END_LETTERS
@@ -25,6 +26,20 @@ MOST_VALUES = 1_000
 
 MOST_FILES = 100_000
 """Files of a source that are read."""
+
+
+_FAILED_STATES = {
+    "crash": Cause.CRASH,
+    "crashed": Cause.CRASH,
+    "killed": Cause.CRASH,
+    "preempted": Cause.CRASH,
+    "fail": Cause.TRAINING,
+    "failed": Cause.TRAINING,
+    "error": Cause.TRAINING,
+    "diverged": Cause.TRAINING,
+    "oom": Cause.OUT_OF_MEMORY,
+    "timeout": Cause.LIMIT,
+}
 
 
 @dataclass(frozen=True)
@@ -236,6 +251,11 @@ def describe(
         text = f"{text} [{', '.join(marks)}]".strip()
 
     return text or None
+
+
+def cause_of(state: str) -> Cause | None:
+    """Return why a run failed, from the word for its state; None for a word of no failure."""
+    return _FAILED_STATES.get(state.strip().lower())
 
 
 def end_of(path: Path, most: int = END_LETTERS) -> str | None:

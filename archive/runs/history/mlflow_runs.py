@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from archive.errors import ArchiveError, UsageError, first_line
-from archive.queue.causes import Cause
 from archive.runs.arguments import read_value
 from archive.runs.history.external_run import (
     ExternalHistory,
     ExternalRun,
     Omissions,
+    cause_of,
     check_path,
     code_of,
     describe,
@@ -51,8 +51,6 @@ _LARGEST = 1.7e308
 
 _SYSTEM = "system/"
 """Begin of the names of metrics of the machine."""
-
-_FAILED = {"FAILED": Cause.TRAINING, "KILLED": Cause.CRASH}
 
 _RUNS = """
 SELECT e.name, r.run_uuid, r.name, r.status, r.start_time, r.end_time
@@ -269,7 +267,7 @@ def _external(store: _Database | _Client, run: _StoredRun, left_out: Omissions) 
     params = {name: read_value(str(value)) for name, value in run.params.items()}
     values, seed = split_seed(flat_values(params))
     measurements = _measure(store.points(run.run_id, left_out))
-    cause = _FAILED.get(run.status)
+    cause = cause_of(run.status)
     source = tags.get("mlflow.source.name")
     parent = tags.get("mlflow.parentRunId")
     diff = tags.get("mlflow.source.git.diff")

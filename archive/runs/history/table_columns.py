@@ -31,6 +31,8 @@ class RunMapping:
         parent: Id of the run that it is a change of; None without one.
         motivation: Reason for the run.
         started: Time of its start: ISO 8601, or seconds since 1970.
+        status: Word for its outcome: `crash`, `failed`, `timeout` and the like are failures, any other
+            word goes with the reason.
         metrics: Further metrics.
         values: Values that the run was given; None takes all other columns.
         curves: Curves: a column with a list, or the begin of the names of columns with steps,
@@ -43,6 +45,7 @@ class RunMapping:
     parent: str | None = None
     motivation: str | None = None
     started: str | None = None
+    status: str | None = None
     metrics: tuple[str, ...] = ()
     values: tuple[str, ...] | None = None
     curves: tuple[str, ...] = ()
@@ -67,8 +70,7 @@ def check_columns(mapping: RunMapping, columns: Sequence[str]) -> None:
     if mapping.objective not in mapping.curves:
         named.append(mapping.objective)
 
-    optional = (mapping.identity, mapping.parent, mapping.motivation, mapping.started)
-    named += [column for column in optional if column is not None]
+    named += named_columns(mapping)
     for column in named:
         if column not in columns:
             raise UsageError(f"the table has no column {column!r:.60}: it has {_listed(columns)}")
@@ -78,6 +80,18 @@ def check_columns(mapping: RunMapping, columns: Sequence[str]) -> None:
             raise UsageError(
                 f"the table has no column {name!r:.60}, nor {name}_1: it has {_listed(columns)}"
             )
+
+
+def named_columns(mapping: RunMapping) -> list[str]:
+    """Return the columns that say what a run is, beside its metrics and values."""
+    optional = (
+        mapping.identity,
+        mapping.parent,
+        mapping.motivation,
+        mapping.started,
+        mapping.status,
+    )
+    return [column for column in optional if column is not None]
 
 
 def _listed(columns: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from archive.errors import UsageError
-from archive.runs.history.external_run import ExternalHistory, ExternalRun
+from archive.runs.history.external_run import ExternalHistory, ExternalRun, cause_of, describe
 from archive.runs.history.table_columns import (
     RunMapping,
     check_columns,
@@ -16,6 +16,7 @@ from archive.runs.history.table_columns import (
     curve_points,
     identity_of,
     list_columns,
+    named_columns,
     start_of,
     text_of,
 )
@@ -61,6 +62,12 @@ class _Table:
         runs = []
         for identity, row in zip(self._identities, self._rows, strict=True):
             curve = self._curve(row)
+            status = text_of(row, self._mapping.status)
+            cause = cause_of(status or "")
+            motivation = text_of(row, self._mapping.motivation)
+            if status is not None and cause is None:
+                motivation = describe(None, motivation, [status])
+
             runs.append(
                 ExternalRun(
                     identity=identity,
@@ -68,7 +75,9 @@ class _Table:
                     metrics=self._metrics(row, curve),
                     curve=curve,
                     parent=self._parent(row),
-                    motivation=text_of(row, self._mapping.motivation),
+                    motivation=motivation,
+                    reason=None if cause is None else f"{status}, as the table says",
+                    cause=None if cause is None else cause.value,
                     started=start_of(row, self._mapping.started),
                 )
             )
@@ -103,15 +112,7 @@ class _Table:
         return positions
 
     def _mapped(self) -> set[str]:
-        mapping = self._mapping
-        named = (
-            mapping.objective,
-            mapping.identity,
-            mapping.parent,
-            mapping.motivation,
-            mapping.started,
-        )
-        return {column for column in named if column is not None}
+        return {self._mapping.objective, *named_columns(self._mapping)}
 
     def _value_columns(self) -> list[str]:
         """Return the columns with values that a run was given."""

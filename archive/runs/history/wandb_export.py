@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from archive.errors import UsageError
-from archive.queue.causes import Cause
 from archive.runs.history.external_run import (
     ExternalHistory,
     ExternalRun,
     Omissions,
+    cause_of,
     code_of,
     describe,
     flat_values,
@@ -49,12 +49,6 @@ _COLUMNS = {
 
 _OTHERS = ("User", "Username", "Sweep", "End Time", "Updated", "Agent", "Hostname", "Job Type", "")
 
-_FAILED = {
-    "crashed": Cause.CRASH,
-    "failed": Cause.TRAINING,
-    "killed": Cause.CRASH,
-    "preempted": Cause.CRASH,
-}
 _RUNNING = ("running", "pending", "preempting")
 
 
@@ -143,7 +137,7 @@ class _Export:
             finished = started + int(seconds * 1000)
 
         values, seed = split_seed(flat_values(self._settings(row), ("_wandb",)))
-        cause = _FAILED.get(state)
+        cause = cause_of(state)
         return ExternalRun(
             identity=f"wandb/{identity}",
             values=values,

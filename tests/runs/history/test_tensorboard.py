@@ -1,11 +1,14 @@
 """Runs in event files that torch's `SummaryWriter` writes."""
 
 import shutil
+import sys
 
 import pytest
 
-from archive.errors import UsageError
+from archive.errors import SettingsError, UsageError
+from archive.runs.history.mlflow_runs import read_mlflow
 from archive.runs.history.tensorboard_runs import read_events, read_tensorboard
+from archive.runs.history.wandb_runs import read_wandb
 from archive.runs.imported import import_history
 from archive.runs.measurements import MOST_POINTS
 
@@ -137,3 +140,20 @@ def test_a_hundred_thousand_steps(tmp_path):
     assert len(run.curve["epoch"]) <= MOST_POINTS + 100
     # A validation every thousand steps stays whole.
     assert run.curve["val"].count(0.5) == 100
+
+
+@pytest.mark.parametrize(
+    ("module", "read", "name"),
+    [
+        ("tensorboard.compat.proto.event_pb2", read_tensorboard, "x.tfevents.1"),
+        ("wandb.proto", read_wandb, "run-x.wandb"),
+        ("mlflow", read_mlflow, "1/meta.yaml"),
+    ],
+)
+def test_a_missing_package_is_named(tmp_path, monkeypatch, module, read, name):
+    monkeypatch.setitem(sys.modules, module, None)
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_bytes(b"x")
+    extra = module.partition(".")[0]
+    with pytest.raises(SettingsError, match=rf"needs it: pip install 'nas-archive\[{extra}\]'"):
+        read(tmp_path if extra != "mlflow" else str(tmp_path))
