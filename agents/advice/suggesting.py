@@ -6,7 +6,7 @@
 
 Nothing is written: the same suggestions come again until the study has another result or proposal.
 An agent may have a model of its own, or none, as random search and evolution. Predictions are
-therefore those of the study's surrogate (`study_surrogate`), whichever agent suggests, so that a
+therefore the surrogate's of the study (`study_surrogate`), whichever agent suggests, so that a
 caller can compare a suggestion with a candidate of its own.
 """
 

@@ -58,7 +58,7 @@ LARGER = "larger"
 """Value after an edit by any factor."""
 
 DOUBLED = "doubled"
-"""Value after an edit whose effect is that of a factor of two."""
+"""Value after an edit that has the effect of a factor of two."""
 
 _FACTOR = "about x"
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")

@@ -99,7 +99,7 @@ class _Line:
     value: str = ""
     gain: str = ""
     said: str = ""
-    style: str = ""
+    weight: str = ""
 
 
 def tree_lines(tree: RunTree, width: int) -> list[Text]:
@@ -124,7 +124,7 @@ def tree_lines(tree: RunTree, width: int) -> list[Text]:
 
             parts.append(line.said)
 
-        content = text(((" " * _GAP).join(parts).rstrip(), line.style))
+        content = text(((" " * _GAP).join(parts).rstrip(), line.weight))
         content.truncate(width, overflow="ellipsis")
         drawn.append(content)
 
@@ -225,7 +225,7 @@ class _Drawing:
             value=show(run.value) if run.value is not None else run.state,
             gain="" if run.gain is None else f"{run.gain:+.3g}",
             said=_said(run),
-            style="bold" if run.run == self._tree.best else "",
+            weight="bold" if run.run == self._tree.best else "",
         )
 
     def _hidden(self, prefix: str, count: int, best: float | None) -> _Line:

@@ -144,7 +144,7 @@ def _keys(feed: StudyFeed, columns: RunColumns, by: str) -> Mapping[int, Any]:
 def _columns(request: Request) -> Response:
     """Return the names of the values and metrics of a study's runs, and what differs among them.
 
-    Of a study with more than 2,000 runs, those of so many in even steps.
+    Of a study with more than 2,000 runs, so many in even steps.
     """
     archive = archive_of(request)
     name = named_study(request)

@@ -79,7 +79,7 @@ class Experts(nn.Module):
             shares = counts / chosen.numel()
             self.balance = self.part.experts * (shares * probabilities.mean(0)).sum()
 
-        # All choices of one expert after those of the one before it.
+        # All choices of one expert come after the choices of the expert before it.
         order = chosen.flatten().argsort(stable=True)
         rows = order // self.part.active
         groups = torch.split(tokens[rows], counts.tolist())
