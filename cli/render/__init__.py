@@ -222,6 +222,11 @@ def print_block(content: str) -> None:
     click.echo(printable(content, lines=True), nl=not content.endswith("\n"))
 
 
+def print_texts(texts: Iterable[Text]) -> None:
+    """Write drawn lines to stdout, each as long as it is."""
+    console(sys.stdout).print(Text("\n").join(texts), soft_wrap=True)
+
+
 def print_data(content: str) -> None:
     """Write a text of several lines to stdout for a program: unchanged, except on a terminal."""
     # Without `color`, click.echo would remove escape sequences.

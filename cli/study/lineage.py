@@ -34,6 +34,7 @@ from archive.cli.render import (
     print_json,
     print_line,
     print_message,
+    print_texts,
     show,
     text,
 )
@@ -82,8 +83,7 @@ def lineage(ctx: click.Context, name: str, number: int | None, limit: int, as_js
         for run in tree.runs:
             print_line(_sentence(tree, run))
     else:
-        to = console(sys.stdout)
-        to.print(Text("\n").join(tree_lines(tree, to.width)), soft_wrap=True)
+        print_texts(tree_lines(tree, console(sys.stdout).width))
 
     left_out = tree.total - len(tree.runs)
     if left_out:
