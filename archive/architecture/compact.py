@@ -22,6 +22,7 @@ from typing import Any
 
 from archive.architecture.graph import Architecture, Edge, Layer
 from archive.architecture.layer import Attributes
+from archive.architecture.operations import vocabulary
 
 
 def encode(architecture: Architecture) -> str:
@@ -61,7 +62,10 @@ def decode(key: str, space: str, functional_key: str, code: str) -> Architecture
     if len(numbers) > 1:
         whole = tuple(_with_names(whole, numbers[1]))
 
-    arguments = tuple([tuple(inputs) for _, _, *inputs in edges])
+    arguments = None
+    if vocabulary(space).arguments:
+        arguments = tuple([tuple(inputs) for _, _, *inputs in edges])
+
     return restore(space, whole, pairs, key, functional_key, arguments)
 
 
