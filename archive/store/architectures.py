@@ -20,6 +20,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from archive.architecture import compact
+from archive.architecture.decoders.vocabulary import NAME as DECODER
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.layer_mass import total_mass
 from archive.database.statements import lock
@@ -67,7 +68,7 @@ WITH layers[edge[0]] AS tail, layers[edge[1]] AS head
 CREATE (tail)-[:FEEDS]->(head)
 """
 
-# The same for one network whose layers have attributes, and whose edges have arguments. Parameters
+# The same for one network whose layers have attributes, and whose edges may have arguments. Parameters
 # of their own, because ArcadeDB hashes whatever stands beside `collect` for every layer.
 ADD_WITH_ATTRIBUTES = """
 CREATE (a:Architecture {key: $key})
@@ -367,14 +368,16 @@ def store(tx: ManagedTransaction, architectures: Iterable[Architecture]) -> None
     by_key = {architecture.key: architecture for architecture in architectures}
     existing = known(tx, by_key)
     networks = [by_key[key].canonical for key in sorted(by_key) if key not in existing]
-    plain = [_row(network) for network in networks if not network.arguments]
+    plain = [_row(network) for network in networks if not _is_detailed(network)]
     if plain:
         tx.run(ADD, rows=plain).consume()
 
     for network in networks:
         # One network in a statement, because such a network may have thousands of layers.
-        if network.arguments:
+        if _is_detailed(network):
             tx.run(ADD_WITH_ATTRIBUTES, _row_with_attributes(network)).consume()
+
+        if network.arguments:
             tx.run(ADD_BLOCKS, key=network.key, blocks=block_rows(network)).consume()
 
 
@@ -421,6 +424,11 @@ def morph(tx: ManagedTransaction, morphs: Iterable[tuple[str, str, Sequence[str]
         tx.run(MORPH, rows=rows).consume()
 
 
+def _is_detailed(architecture: Architecture) -> bool:
+    """Return whether the settings of the layers are stored as properties of their nodes."""
+    return bool(architecture.arguments) or architecture.space == DECODER
+
+
 def _row(architecture: Architecture) -> Row:
     """Return the row of a network in canonical order: its properties, layers and edges."""
     return {
@@ -443,19 +451,21 @@ def _row(architecture: Architecture) -> Row:
 
 
 def _row_with_attributes(architecture: Architecture) -> Row:
-    """Return the row of a network whose layers have attributes, and whose edges have arguments."""
+    """Return the row of a network whose layers have attributes; its edges may have arguments."""
     from archive.architecture.outline.summary import block_of_layers
 
     whole = _row(architecture)
-    block_of = block_of_layers(architecture)
+    block_of = block_of_layers(architecture) if architecture.arguments else {}
     layers = []
     for row, layer in zip(whole["layers"], architecture.layers, strict=True):
         names = {"block": block_of.get(row["index"]), "module": layer.name or None}
         layers.append({**row, **names, **_properties(layer)})
 
     edges = []
-    for (tail, head), used in zip(architecture.edges, architecture.arguments, strict=True):
-        edges.append({"tail": tail, "head": head, "arguments": list(used)})
+    for tail, head in architecture.edges:
+        used = architecture.argument_of.get((tail, head))
+        arguments = None if used is None else list(used)
+        edges.append({"tail": tail, "head": head, "arguments": arguments})
 
     return {**whole, "layers": layers, "edges": edges}
 

@@ -224,12 +224,16 @@ def print_outline(listed: Sequence[OutlineRow]) -> None:
 
 
 def _print_layers(architecture: Architecture, labels: Mapping[int, str]) -> None:
+    from archive.architecture.decoders.labels import details_of
     from archive.architecture.parameter_operations import describe_layer
 
     rows = []
     for position, layer in enumerate(architecture.layers):
         children = " ".join(map(str, architecture.children[position]))
         operation = describe_layer(layer) or labels.get(position, words.layer(layer.op))
+        if details := details_of(layer):
+            operation = f"{operation}, {details}"
+
         rows.append((position, operation, layer.units, layer.stride, children))
 
     print_table(("layer", "operation", "units", "stride", "feeds"), rows)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from archive import spaces
 from archive.architecture.layer_mass import total_mass
 from archive.database.user_query import run_query
 from archive.errors import UnknownNameError, UsageError
@@ -62,6 +63,27 @@ def test_every_layer_and_every_edge_can_be_asked_for(archive):
         (index, layer.op, layer.units, layer.stride) for index, layer in enumerate(canonical.layers)
     ]
     assert sorted(tuple(row) for row in edges) == list(canonical.edges)
+
+
+@pytest.mark.every_server
+def test_settings_of_a_decoders_layers_are_properties(archive):
+    network = spaces.get("decoder").initial_pool()[2]
+    archive.architectures.add([network])
+    rows = archive.query(
+        (
+            "MATCH (:Architecture {key: $key})-[:HAS_LAYER]->(l) WHERE l.kv_heads = 2 "
+            "RETURN l.op, l.heads, l.window, count(*) ORDER BY l.op"
+        ),
+        {"key": network.key},
+    ).rows
+    assert list(map(tuple, rows)) == [("attention", 4, None, 2), ("sliding_attention", 4, 32, 2)]
+    edges = archive.query(
+        "MATCH (:Architecture {key: $key})-[:HAS_LAYER]->()-[e:FEEDS]->() "
+        "RETURN count(e), count(e.arguments)",
+        {"key": network.key},
+    ).rows
+    assert list(map(tuple, edges)) == [(len(network.edges), 0)]
+    assert archive.architectures.get(network.key) == network.canonical
 
 
 def test_properties_of_the_node(archive):
