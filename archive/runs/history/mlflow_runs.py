@@ -56,6 +56,7 @@ _RUNS = """
 SELECT e.name, r.run_uuid, r.name, r.status, r.start_time, r.end_time
 FROM runs r JOIN experiments e ON e.experiment_id = r.experiment_id
 WHERE r.lifecycle_stage = 'active' AND e.lifecycle_stage = 'active'
+ORDER BY r.start_time, r.run_uuid
 """
 
 _METRICS = "SELECT key, step, timestamp, value, is_nan FROM metrics WHERE run_uuid = ?"
