@@ -35,7 +35,8 @@ class AdvisedNetwork:
         configuration: Values of its named decisions, and of the parameters beside it.
         prediction: Prediction of the objective; null without a model.
         further: Predictions of the other objectives, by name.
-        values: Values that the study has of it, one for each evaluation.
+        values: Its values in the study, and in studies that this one starts from: one for each
+            evaluation.
     """
 
     architecture: str
@@ -70,7 +71,7 @@ class AdvisedProposal:
 
 @dataclass(frozen=True)
 class SuggestReport:
-    """Proposals that the agent of a study would make now; the archive keeps nothing of them.
+    """Proposals that an agent would make in a study now; the archive does not keep them.
 
     Attributes:
         study: Name of the study.
@@ -176,7 +177,8 @@ class UncertainRegion:
 class SurrogateQuality:
     """How well the model predicts each result from all others.
 
-    Its hyperparameters are fitted to all results, which flatters it slightly.
+    Its hyperparameters are fitted to all results, also to the predicted one: on new networks, the
+    model is a little worse.
 
     Attributes:
         networks: Number of different networks.
@@ -247,7 +249,7 @@ class RecommendedResult:
 
 @dataclass(frozen=True)
 class PossibleGain:
-    """What further evaluations would gain at most, as far as the model is right.
+    """Largest gain of further evaluations, if the model is right.
 
     Attributes:
         mean: Expected gain in the objective, at least 0 in either direction.
@@ -270,10 +272,10 @@ class StudyKnowledge:
         results: Number of results that the model learns from, also of studies that it starts from.
         failed: Number of failed proposals.
         waiting: Number of proposals that wait or are in training.
-        left: Number of proposals that its budget still has.
+        left: Number of proposals that its budget still has; null without a limit.
         best: The recommended network; null without a result that meets the constraints, and for
             several objectives.
-        gain: What searching on would gain; null without an estimate.
+        gain: Largest gain of further evaluations; null without an estimate.
         front: The Pareto set of several objectives, the best in the first one first.
         objectives: What is known about each objective that is learnt from results.
     """
@@ -283,7 +285,7 @@ class StudyKnowledge:
     results: int
     failed: int
     waiting: int
-    left: int
+    left: int | None
     best: RecommendedResult | None
     gain: PossibleGain | None
     front: list[RecommendedResult]

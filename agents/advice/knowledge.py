@@ -9,7 +9,7 @@ Scores, in which larger is better, become values of the task here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,13 +27,14 @@ from archive.agents.advice.documents import (
 from archive.agents.advice.learnt_effects import LevelEffect
 from archive.agents.advice.reading import StudyReading, read
 from archive.agents.advice.study_surrogate import LeftOutScores
-from archive.agents.observations import Observation
 from archive.agents.prospects import gain_of
 from archive.agents.recommendation import WIDTH, EstimatesFile, recommend
 from archive.agents.study_setup import agent_of
 from archive.architecture import texts
+from archive.architecture.graph import Architecture
 from archive.objectives import sign
 from archive.objectives.pareto import front_of
+from archive.store.studies.studies import UNBOUNDED
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -74,7 +75,7 @@ def state(archive: Archive, study: str) -> StudyKnowledge:
         results=len(reading.observations(0)),
         failed=len(reading.history.failed),
         waiting=waiting,
-        left=max(record.budget - spent - waiting, 0),
+        left=None if record.budget >= UNBOUNDED else max(record.budget - spent - waiting, 0),
         best=best,
         gain=gain,
         front=_front(reading) if record.further else [],
@@ -83,8 +84,7 @@ def state(archive: Archive, study: str) -> StudyKnowledge:
 
 
 def _best(archive: Archive, reading: StudyReading) -> RecommendedResult | None:
-    observations = _own(reading)
-    keys = {seen.architecture.functional_key for seen in observations}
+    keys = _keys(reading)
     if not keys:
         return None
 
@@ -96,45 +96,54 @@ def _best(archive: Archive, reading: StudyReading) -> RecommendedResult | None:
 
     best = ranked[0]
     better = sign(study.direction)
-    ends: list[float | None] = [None, None]
+    low = None
+    high = None
     if best.low is not None and best.high is not None:
-        ends = list(sorted((better * best.low, better * best.high)))
+        low, high = sorted((better * best.low, better * best.high))
 
-    return RecommendedResult(
-        architecture=best.architecture.network.key,
-        text=texts.to_text(best.architecture.network),
-        configuration=reading.configuration(best.architecture),
-        value=better * best.score,
-        low=ends[0],
-        high=ends[1],
-        evaluations=len(best.evaluations),
+    return _result(
+        reading, best.architecture, len(best.evaluations), better * best.score, low, high
     )
 
 
-def _own(reading: StudyReading) -> list[Observation]:
-    """Return the study's own whole evaluations that meet its constraints."""
-    observations = []
-    own = f"{reading.study.name}#"
-    constraints = reading.history.constraints
-    for seen in reading.observations(0):
-        if seen.id.startswith(own) and (constraints is None or constraints.met([seen]).all()):
-            observations.append(seen)
+def _keys(reading: StudyReading) -> set[str]:
+    """Return the functional keys of the networks that meet the constraints of a study."""
+    return {seen.architecture.functional_key for seen in reading.feasible}
 
-    return observations
+
+def _result(
+    reading: StudyReading,
+    network: Architecture,
+    evaluations: int,
+    value: float,
+    low: float | None = None,
+    high: float | None = None,
+    further: Mapping[str, float] | None = None,
+) -> RecommendedResult:
+    """Return a network with the estimate of its value; see `RecommendedResult`."""
+    return RecommendedResult(
+        architecture=network.network.key,
+        text=texts.to_text(network.network),
+        configuration=reading.configuration(network),
+        value=value,
+        low=low,
+        high=high,
+        evaluations=evaluations,
+        further=further or {},
+    )
 
 
 def _gain(reading: StudyReading) -> PossibleGain | None:
-    keys = {seen.architecture.functional_key for seen in _own(reading)}
     if not reading.space.searchable:
         return None
 
-    expected = gain_of(reading.space, reading.observations(0), keys)
+    expected = gain_of(reading.space, reading.observations(0), _keys(reading))
     return None if expected is None else PossibleGain(expected.mean, expected.low, expected.high)
 
 
 def _front(reading: StudyReading) -> list[RecommendedResult]:
     """Return the Pareto set of the means over the evaluations of each network."""
-    observations = _own(reading)
+    observations = reading.feasible
     groups: dict[str, list[int]] = {}
     for row, seen in enumerate(observations):
         groups.setdefault(seen.architecture.functional_key, []).append(row)
@@ -151,24 +160,15 @@ def _front(reading: StudyReading) -> list[RecommendedResult]:
     if not means:
         return []
 
+    names = [objective.name for objective in reading.study.further]
     signs = np.array([sign(objective.direction) for objective in reading.study.objectives])
     front = []
     for position in front_of(np.array(means))[:MOST_OF_FRONT].tolist():
-        network = observations[rows[position][0]].architecture
-        values = (signs * means[position]).tolist()
-        names = [objective.name for objective in reading.study.further]
-        front.append(
-            RecommendedResult(
-                architecture=network.network.key,
-                text=texts.to_text(network.network),
-                configuration=reading.configuration(network),
-                value=values[0],
-                low=None,
-                high=None,
-                evaluations=len(rows[position]),
-                further=dict(zip(names, values[1:], strict=True)),
-            )
-        )
+        of_network = rows[position]
+        network = observations[of_network[0]].architecture
+        value, *others = (signs * means[position]).tolist()
+        further = dict(zip(names, others, strict=True))
+        front.append(_result(reading, network, len(of_network), value, further=further))
 
     return front
 
@@ -176,12 +176,20 @@ def _front(reading: StudyReading) -> list[RecommendedResult]:
 def _knowledge(reading: StudyReading, position: int) -> ObjectiveKnowledge:
     objective = reading.study.objectives[position]
     fit = reading.fits[position]
-    if fit.surrogate is None:
+    surrogate = fit.surrogate
+    if surrogate is None:
         return ObjectiveKnowledge(
-            objective.name, objective.direction, None, fit.reason, None, None, [], [], 0
+            objective=objective.name,
+            direction=objective.direction,
+            model=None,
+            reason=fit.reason,
+            noise=None,
+            quality=None,
+            effects=[],
+            uncertain=[],
+            candidates=0,
         )
 
-    surrogate = fit.surrogate
     learnt = learnt_effects.learn(reading.space, surrogate, reading.observations(position))
     better = sign(objective.direction)
     effects = [_effect(effect, better) for effect in learnt.effects[:MOST_EFFECTS]]
@@ -206,13 +214,13 @@ def _knowledge(reading: StudyReading, position: int) -> ObjectiveKnowledge:
 
 
 def _effect(effect: LevelEffect, better: float) -> DecisionEffect:
-    ends: Sequence[float] = sorted((better * effect.low, better * effect.high))
+    low, high = sorted((better * effect.low, better * effect.high))
     return DecisionEffect(
         decision=effect.level.decision,
         value=effect.level.text,
         effect=better * effect.mean,
-        low=ends[0],
-        high=ends[1],
+        low=low,
+        high=high,
         better=effect.mean > 0.0,
         certain=not effect.low <= 0.0 <= effect.high,
         results=effect.results,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from archive.agents.advice.documents import AdvisedNetwork, OverrideReport
+from archive.agents.advice.documents import OverrideReport, ValuePrediction
 from archive.agents.advice.override_trust import Expectation, OverrideTrust, OverrideVerdict
 from archive.agents.advice.reading import StudyReading, read
 from archive.agents.advice.suggesting import Candidate, advise_candidates, suggestions_of
@@ -20,10 +20,14 @@ from archive.agents.base import Agent
 from archive.architecture.graph import Architecture
 from archive.objectives import sign
 from archive.store.studies.creation import kind_of
+from archive.store.studies.rows import read_rows
 from archive.values import counted
 
 if TYPE_CHECKING:
     from archive.api import Archive
+
+EVIDENCE = ("proposal", "agent", "mean", "std")
+"""Columns of proposals that show how well a proposer did."""
 
 
 def consider(
@@ -56,17 +60,16 @@ def consider(
     trust = trust_in(archive, reading, proposer)
     verdict = None
     if predicted.network is not None and suggestion is not None:
-        override = _expectation(reading, predicted.network)
-        own = _expectation(reading, suggestion.network)
-        if override is not None and own is not None:
-            verdict = trust.judge(override, own, _best(reading))
+        of_override = _expectation(reading, predicted.network.prediction)
+        of_suggestion = _expectation(reading, suggestion.network.prediction)
+        if of_override is not None and of_suggestion is not None:
+            verdict = trust.judge(of_override, of_suggestion, _best(reading))
 
     if predicted.reason is not None:
         advice = f"it is no candidate: {predicted.reason}"
     elif verdict is None:
-        advice = (
-            f"the model cannot judge it: {reading.fits[0].reason or 'the agent has no suggestion'}"
-        )
+        reason = reading.fit.reason or "the agent has no suggestion"
+        advice = f"the model cannot judge it: {reason}"
     else:
         advice = _words(verdict)
 
@@ -94,8 +97,8 @@ def expected_score(archive: Archive, study: str, network: Architecture) -> Expec
         The prediction, larger is better; None without a model.
     """
     reading = read(archive, study)
-    (advised,) = reading.advise([network])
-    return _expectation(reading, advised)
+    (prediction,) = reading.predict(0, [network])
+    return _expectation(reading, prediction)
 
 
 def trust_in(archive: Archive, reading: StudyReading, proposer: str) -> OverrideTrust:
@@ -107,21 +110,21 @@ def trust_in(archive: Archive, reading: StudyReading, proposer: str) -> Override
         proposer: Kind of its agent on record.
     """
     scores = {seen.id: seen.score for seen in reading.observations(0)}
-    noise = 0.0 if reading.surrogate is None else reading.surrogate.noise
+    noise = 0.0 if reading.fit.surrogate is None else reading.fit.surrogate.noise
+    name = reading.study.name
+    rows = archive.connection.read(lambda tx: read_rows(tx, EVIDENCE, evaluated=True, study=name))
     trust = OverrideTrust()
-    for proposal in archive.proposals.list(reading.study.name):
-        is_own = proposal.agent is not None and kind_of(proposal.agent) == proposer
-        if is_own and proposal.mean is not None and proposal.std is not None:
-            if proposal.id in scores:
-                std = float(np.hypot(proposal.std, noise))
-                trust = trust.with_result(Expectation(proposal.mean, std), scores[proposal.id])
+    for id_, agent, mean, std in sorted(rows):
+        is_predicted = mean is not None and std is not None
+        if id_ in scores and is_predicted and agent is not None and kind_of(agent) == proposer:
+            expected = Expectation(mean, float(np.hypot(std, noise)))
+            trust = trust.with_result(expected, scores[id_])
 
     return trust
 
 
-def _expectation(reading: StudyReading, network: AdvisedNetwork) -> Expectation | None:
-    """Return the prediction of a network as a score; None without one."""
-    prediction = network.prediction
+def _expectation(reading: StudyReading, prediction: ValuePrediction | None) -> Expectation | None:
+    """Return the prediction of a value as one of a score; None without one."""
     if prediction is None:
         return None
 
@@ -129,9 +132,12 @@ def _expectation(reading: StudyReading, network: AdvisedNetwork) -> Expectation 
 
 
 def _best(reading: StudyReading) -> float:
-    """Return the best score so far; of results with noise, the best expected one."""
-    observations = reading.observations(0)
-    surrogate = reading.surrogate
+    """Return the best score so far that meets the constraints, of any network if none does.
+
+    Of results with noise, it is the best expected one.
+    """
+    observations = reading.feasible or reading.observations(0)
+    surrogate = reading.fit.surrogate
     if surrogate is None or surrogate.noise == 0.0:
         return max(seen.score for seen in observations)
 

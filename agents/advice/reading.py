@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +14,7 @@ import numpy as np
 from archive.agents import provenance
 from archive.agents.advice import study_surrogate
 from archive.agents.advice.documents import AdvisedNetwork, ValuePrediction
-from archive.agents.advice.study_surrogate import StudySurrogate, SurrogateFit
+from archive.agents.advice.study_surrogate import SurrogateFit
 from archive.agents.ask_tell.enqueueing import space_of
 from archive.agents.base import History, Observation
 from archive.agents.objectives.goals import Goals
@@ -65,7 +67,7 @@ class StudyReading:
             position: Position of the objective in the study.
         """
         whole = [seen for seen in self.seen.observations if seen.variance == 0.0]
-        if not position:
+        if position == 0:
             return [seen for seen in whole if is_score(seen.score)]
 
         scores = self.goals.scores(whole)[:, position].tolist()
@@ -77,6 +79,17 @@ class StudyReading:
         return observations
 
     @cached_property
+    def feasible(self) -> list[Observation]:
+        """The study's own whole evaluations of finite score that meet its constraints."""
+        prefix = f"{self.study.name}#"
+        observations = [seen for seen in self.observations(0) if seen.id.startswith(prefix)]
+        constraints = self.history.constraints
+        if constraints is None or not observations:
+            return observations
+
+        return list(compress(observations, constraints.met(observations).tolist()))
+
+    @cached_property
     def fits(self) -> dict[int, SurrogateFit]:
         """The surrogate of each objective that is learnt from results, by position."""
         fits = {}
@@ -86,9 +99,9 @@ class StudyReading:
         return fits
 
     @property
-    def surrogate(self) -> StudySurrogate | None:
-        """The surrogate of the first objective; None without one."""
-        return self.fits[0].surrogate
+    def fit(self) -> SurrogateFit:
+        """The surrogate of the first objective, or the reason why it has none."""
+        return self.fits[0]
 
     def advise(self, networks: Sequence[Architecture]) -> list[AdvisedNetwork]:
         """Return networks with their predictions.
@@ -96,14 +109,16 @@ class StudyReading:
         Args:
             networks: Members of the space; in a space with parameters beside networks, pairs.
         """
-        predictions = [self._predict(position, networks) for position in range(self._count)]
+        positions = range(len(self.study.objectives))
+        predictions = [self.predict(position, networks) for position in positions]
         values = self._values()
         advised = []
         for row, network in enumerate(networks):
             further = {}
             for objective, column in zip(self.study.further, predictions[1:], strict=True):
-                if column[row] is not None:
-                    further[objective.name] = column[row]
+                prediction = column[row]
+                if prediction is not None:
+                    further[objective.name] = prediction
 
             plain = network.network
             is_values = plain.space == PARAMETERS
@@ -125,18 +140,18 @@ class StudyReading:
         """Return the values of named decisions, and of the parameters beside a network."""
         return {**values_of(self.study, network.network), **network.configuration}
 
-    @property
-    def _count(self) -> int:
-        return len(self.study.objectives)
-
-    def _predict(
+    def predict(
         self, position: int, networks: Sequence[Architecture]
-    ) -> list[ValuePrediction | Any]:
-        """Return the prediction of each network for an objective; None without one."""
-        better = sign(self.study.objectives[position].direction)
+    ) -> list[ValuePrediction | None]:
+        """Return the prediction of each network for an objective; None without one.
+
+        Args:
+            position: Position of the objective in the study.
+            networks: As for `advise`.
+        """
         if position not in self.goals.learnt:
-            known = self.goals.known_scores(networks)[:, position]
-            means, stds = known, np.zeros(len(known))
+            means = self.goals.known_scores(networks)[:, position]
+            stds = np.zeros(len(means))
         else:
             surrogate = self.fits[position].surrogate
             if surrogate is None or not networks:
@@ -144,12 +159,16 @@ class StudyReading:
 
             means, stds = surrogate.predict(networks)
 
+        better = sign(self.study.objectives[position].direction)
         predictions: list[ValuePrediction | None] = []
         for mean, std in zip((better * means).tolist(), stds.tolist(), strict=True):
-            is_known = bool(np.isfinite(mean))
+            # The cost of a network that its table does not have is NaN.
+            if not math.isfinite(mean):
+                predictions.append(None)
+                continue
+
             margin = WIDTH * std
-            prediction = ValuePrediction(mean, std, mean - margin, mean + margin)
-            predictions.append(prediction if is_known else None)
+            predictions.append(ValuePrediction(mean, std, mean - margin, mean + margin))
 
         return predictions
 
@@ -182,7 +201,7 @@ def read(archive: Archive, study: str) -> StudyReading:
 
 
 def _costs(archive: Archive, study: Study) -> KnownCosts:
-    """Return the known costs that objectives or constraints of a study need; none else."""
+    """Return the known costs that objectives or constraints of a study need, if it has any."""
     if not study.constraints and not study.further:
         return NO_COSTS
 

@@ -101,6 +101,11 @@ class SurrogateFit:
     surrogate: StudySurrogate | None
     reason: str | None
 
+    @property
+    def model(self) -> str | None:
+        """Name of the surrogate in words; None without one."""
+        return None if self.surrogate is None else self.surrogate.model
+
 
 def fit(space: Space, observations: Sequence[Observation]) -> SurrogateFit:
     """Return the surrogate of observations.

@@ -5,9 +5,9 @@
     predict_candidates ──> the caller's networks ────┘
 
 Nothing is written: the same suggestions come again until the study has another result or proposal.
-An agent may have a model of its own, or none, as random search and evolution. Predictions are
-therefore the surrogate's of the study (`study_surrogate`), whichever agent suggests, so that a
-caller can compare a suggestion with a candidate of its own.
+An agent may have another model, or none, as random search and evolution. Predictions are
+therefore made by the surrogate of the study (`study_surrogate`), whichever agent suggests: a caller
+can compare its candidates with the suggestions.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def suggest(
         agent=name,
         objective=reading.study.objective,
         direction=reading.study.direction,
-        model=None if reading.surrogate is None else reading.surrogate.model,
-        reason=reading.fits[0].reason,
+        model=reading.fit.model,
+        reason=reading.fit.reason,
         suggestions=proposals,
     )
 
@@ -110,8 +110,8 @@ def predict_candidates(
         study=reading.study.name,
         objective=reading.study.objective,
         direction=reading.study.direction,
-        model=None if reading.surrogate is None else reading.surrogate.model,
-        reason=reading.fits[0].reason,
+        model=reading.fit.model,
+        reason=reading.fit.reason,
         candidates=answers,
     )
 
