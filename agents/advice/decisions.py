@@ -12,6 +12,7 @@ A level is a value, or a third of the range of a number with many values.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -143,16 +144,16 @@ def _levels(name: str, values: Sequence[Any]) -> list[Level]:
     if len(present) < len(values):
         levels.append(Level(name, ABSENT))
 
-    numbers = all(is_number(value) for value in present)
+    are_numbers = all(is_number(value) for value in present)
     different: list[Any] = []
     for value in present:
         if value not in different:
             different.append(value)
 
-    if numbers and len(different) > MOST_VALUES:
+    if are_numbers and len(different) > MOST_VALUES:
         return levels + _bands(name, np.array(present, np.float64))
 
-    if numbers:
+    if are_numbers:
         different.sort()
 
     for value in different:
@@ -165,16 +166,21 @@ def _bands(name: str, numbers: NDArray[np.float64]) -> list[Level]:
     """Return ranges that hold about equally many of the numbers, and meet each other."""
     shares = np.linspace(0.0, 1.0, BANDS + 1)
     edges = np.unique(np.quantile(numbers, shares, method="nearest")).tolist()
-    whole = bool((numbers == np.round(numbers)).all())
+    is_whole = bool((numbers == np.round(numbers)).all())
     levels = []
     for low, edge in pairwise(edges):
         high = edge
-        shown = edge
         if edge != edges[-1]:
             high = float(np.nextafter(edge, low))
-            shown = edge - 1.0 if whole else edge
 
-        ends = (int(low), int(shown)) if whole else (low, shown)
-        levels.append(Level(name, " to ".join(map(setting_text, ends)), None, low, high))
+        text = f"{setting_text(low)} to {setting_text(edge)}"
+        if is_whole:
+            text = _whole_range(math.ceil(low), math.floor(high))
+
+        levels.append(Level(name, text, None, low, high))
 
     return levels
+
+
+def _whole_range(low: int, high: int) -> str:
+    return str(low) if low == high else f"{low} to {high}"

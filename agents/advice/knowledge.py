@@ -32,6 +32,7 @@ from archive.agents.recommendation import WIDTH, EstimatesFile, recommend
 from archive.agents.study_setup import agent_of
 from archive.architecture import texts
 from archive.architecture.graph import Architecture
+from archive.architecture.parameter_operations import PROGRAM_NAME
 from archive.objectives import sign
 from archive.objectives.pareto import front_of
 from archive.store.studies.studies import UNBOUNDED
@@ -90,15 +91,17 @@ def _best(archive: Archive, reading: StudyReading) -> RecommendedResult | None:
 
     study = reading.study
     file = EstimatesFile(archive.connection.settings.home, study.name, study.objective)
-    ranked = recommend(reading.space, reading.observations(0), keys, file).ranked
-    if not ranked:
+    estimates = recommend(reading.space, reading.observations(0), keys, file)
+    if not estimates.ranked:
         return None
 
-    best = ranked[0]
+    best = estimates.ranked[0]
     better = sign(study.direction)
+    # A program may be random without a seed: a single run of it is no exact value.
+    is_interval = study.space != PROGRAM_NAME or estimates.noise != 0.0
     low = None
     high = None
-    if best.low is not None and best.high is not None:
+    if is_interval and best.low is not None and best.high is not None:
         low, high = sorted((better * best.low, better * best.high))
 
     return _result(

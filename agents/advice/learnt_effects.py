@@ -130,7 +130,8 @@ def _candidates(
     rows: list[Mapping[str, Any]] = [decisions_of(space, network) for network in networks]
     levels = levels_of(rows)
     enough = min(FOR_LEVEL * sum(map(len, levels.values())), MOST_CANDIDATES)
-    if enough > len(networks) == CANDIDATES:
+    is_exhausted = len(networks) < CANDIDATES
+    if enough > len(networks) and not is_exhausted:
         networks = _draw(space, enough, rng)
         rows = [decisions_of(space, network) for network in networks]
         levels = levels_of(rows)

@@ -63,7 +63,7 @@ def consider(
         of_override = _expectation(reading, predicted.network.prediction)
         of_suggestion = _expectation(reading, suggestion.network.prediction)
         if of_override is not None and of_suggestion is not None:
-            verdict = trust.judge(of_override, of_suggestion, _best(reading))
+            verdict = trust.judge(of_override, of_suggestion, reading.best_score)
 
     if predicted.reason is not None:
         advice = f"it is no candidate: {predicted.reason}"
@@ -129,20 +129,6 @@ def _expectation(reading: StudyReading, prediction: ValuePrediction | None) -> E
         return None
 
     return Expectation(sign(reading.study.direction) * prediction.mean, prediction.std)
-
-
-def _best(reading: StudyReading) -> float:
-    """Return the best score so far that meets the constraints, of any network if none does.
-
-    Of results with noise, it is the best expected one.
-    """
-    observations = reading.feasible or reading.observations(0)
-    surrogate = reading.fit.surrogate
-    if surrogate is None or surrogate.noise == 0.0:
-        return max(seen.score for seen in observations)
-
-    means, _ = surrogate.predict([seen.architecture for seen in observations])
-    return float(means.max())
 
 
 def _words(verdict: OverrideVerdict) -> str:

@@ -103,6 +103,20 @@ class StudyReading:
         """The surrogate of the first objective, or the reason why it has none."""
         return self.fits[0]
 
+    @property
+    def best_score(self) -> float:
+        """The best score so far that meets the constraints, of any network if none does.
+
+        Of results with noise, it is the best expected one. There must be an observation.
+        """
+        observations = self.feasible or self.observations(0)
+        surrogate = self.fit.surrogate
+        if surrogate is None or surrogate.noise == 0.0:
+            return max(seen.score for seen in observations)
+
+        means, _ = surrogate.predict([seen.architecture for seen in observations])
+        return float(means.max())
+
     def advise(self, networks: Sequence[Architecture]) -> list[AdvisedNetwork]:
         """Return networks with their predictions.
 

@@ -8,16 +8,19 @@ import json
 import numpy as np
 import pytest
 
-from archive import agents, space, spaces
+from archive import agents, constraints, space, spaces
 from archive.agents.advice import study_surrogate
+from archive.agents.advice.decisions import levels_of, memberships
 from archive.agents.advice.knowledge import state
 from archive.agents.advice.overriding import consider
+from archive.agents.advice.reading import read
 from archive.agents.advice.suggesting import predict_candidates, suggest
 from archive.agents.baselines.random_search import RandomSearch
 from archive.agents.observations import Observation
 from archive.errors import UnknownNameError, UsageError
 from archive.spaces.parameters import Parameters
 from archive.store.records import Objective, Result, Study
+from tests.dashboard.recorded_runs import StoredRun, store_runs
 from tests.support import stores
 from tests.support.stores import cells, count
 
@@ -90,28 +93,28 @@ def test_suggestions_and_candidates_have_predictions_of_one_model(archive, name)
         searched, 40, np.random.default_rng(2)) if network not in networks]  # fmt: skip
     candidates = predict_candidates(archive, "mine", fresh)
     assert all(candidate.member for candidate in candidates.candidates)
-    predicted = [candidate.network.prediction for candidate in candidates.candidates]
+    predictions = [candidate.network.prediction for candidate in candidates.candidates]
     truth = [value_of(network, searched.named(network)) for network in fresh]
-    ranks = np.corrcoef([one.mean for one in predicted], truth)[0, 1]
-    assert ranks > 0.7
-    assert all(one.low < one.mean < one.high for one in predicted)
+    correlation = np.corrcoef([entry.mean for entry in predictions], truth)[0, 1]
+    assert correlation > 0.7
+    assert all(entry.low < entry.mean < entry.high for entry in predictions)
 
-    seen = {entry.network.architecture for entry in report.suggestions}
-    assert not seen & {network.key for network in networks}
-    (known,) = predict_candidates(archive, "mine", networks[:1]).candidates
-    assert known.network.values == [value_of(networks[0], searched.named(networks[0]))]
+    suggested = {entry.network.architecture for entry in report.suggestions}
+    assert not suggested & {network.key for network in networks}
+    (candidate,) = predict_candidates(archive, "mine", networks[:1]).candidates
+    assert candidate.network.values == [value_of(networks[0], searched.named(networks[0]))]
 
 
 @pytest.mark.parametrize("name", SPACES)
 def test_the_state_names_what_brings_much(archive, name):
     searched = SPACES[name]()
     networks = fill(archive, searched)
-    known = state(archive, "mine")
+    knowledge = state(archive, "mine")
     values = [value_of(network, searched.named(network)) for network in networks]
-    assert (known.results, known.waiting, known.left) == (COUNT, 0, 100 - COUNT)
-    assert known.best.value == known.best.low == max(values)
-    assert known.front == []
-    (learnt,) = known.objectives
+    assert (knowledge.results, knowledge.waiting, knowledge.left) == (COUNT, 0, 100 - COUNT)
+    assert knowledge.best.value == knowledge.best.low == max(values)
+    assert knowledge.front == []
+    (learnt,) = knowledge.objectives
     assert learnt.noise == 0.0 and learnt.quality.networks == COUNT
     assert learnt.quality.rank_correlation > 0.6 and learnt.quality.coverage > 0.7
     certain = [effect for effect in learnt.effects if effect.certain]
@@ -129,16 +132,16 @@ def test_the_state_names_what_brings_much(archive, name):
         for effect in certain:
             assert effect.better == effect.value.startswith("nor_conv")
 
-    json.dumps(dataclasses.asdict(known), allow_nan=False)
+    json.dumps(dataclasses.asdict(knowledge), allow_nan=False)
 
 
 def test_values_keep_the_direction_of_the_task(archive):
     searched = SPACES["nasbench201"]()
     networks = fill(archive, searched, sign=-1.0, objective="loss", direction="minimise")
-    known = state(archive, "mine")
+    knowledge = state(archive, "mine")
     values = [-value_of(network, {}) for network in networks]
-    assert known.best.value == min(values)
-    (learnt,) = known.objectives
+    assert knowledge.best.value == min(values)
+    (learnt,) = knowledge.objectives
     for effect in learnt.effects:
         assert effect.low <= effect.effect <= effect.high
         assert effect.better == (effect.effect < 0.0)
@@ -148,15 +151,40 @@ def test_values_keep_the_direction_of_the_task(archive):
     assert candidate.network.prediction.mean == pytest.approx(-value_of(best, {}), abs=1.0)
 
 
+def test_results_that_break_a_constraint_are_neither_the_best_nor_recommended(archive):
+    searched = SPACES["nasbench201"]()
+    networks = fill(archive, searched, constraints=(constraints.parse("latency_ms <= 3"),))
+    best = max(value_of(network, {}) for network in networks if convolutions(network) <= 2)
+    assert best < max(value_of(network, {}) for network in networks)
+    assert read(archive, "mine").best_score == best
+    assert state(archive, "mine").best.value == best
+
+
+def test_a_study_of_recorded_runs_has_results_without_a_model_or_a_limit(archive):
+    store_runs(archive, [StoredRun({"lr": number}, float(number)) for number in range(6)])
+    knowledge = state(archive, "study")
+    assert (knowledge.results, knowledge.left, knowledge.best.value) == (6, None, 0.0)
+    # No run has a repeat: nothing is known of its noise.
+    assert knowledge.best.low is None
+    assert "no model compares them" in knowledge.objectives[0].reason
+
+
+def test_levels_of_many_whole_numbers_are_named_by_the_numbers_in_them():
+    rows = [{"layers": number} for number in (1, 1, 1, 2, 2, 2, 3, 4, 5, 6, 7)]
+    levels = levels_of(rows)["layers"]
+    assert [level.text for level in levels] == ["1", "2 to 3", "4 to 7"]
+    assert memberships(levels, rows).sum(axis=0).tolist() == [3, 4, 4]
+
+
 def test_several_objectives_have_a_front_and_a_model_each(archive):
     searched = SPACES["nasbench201"]()
     networks = fill(archive, searched, further=(Objective("latency_ms", "minimise"),))
-    known = state(archive, "mine")
-    assert known.best is None and known.gain is None and known.agent == "portfolio"
-    assert [one.objective for one in known.objectives] == ["accuracy", "latency_ms"]
+    knowledge = state(archive, "mine")
+    assert knowledge.best is None and knowledge.gain is None and knowledge.agent == "portfolio"
+    assert [entry.objective for entry in knowledge.objectives] == ["accuracy", "latency_ms"]
     # Each number of convolutions is another compromise.
-    assert len(known.front) == len({convolutions(network) for network in networks})
-    latencies = [entry.further["latency_ms"] for entry in known.front]
+    assert len(knowledge.front) == len({convolutions(network) for network in networks})
+    latencies = [entry.further["latency_ms"] for entry in knowledge.front]
     assert latencies == sorted(latencies, reverse=True)
     report = suggest(archive, "mine", count=1)
     (proposal,) = report.suggestions
@@ -171,9 +199,9 @@ def test_without_enough_results_there_is_a_reason_and_no_number(archive):
     assert report.model is None
     assert report.reason == "a prediction needs results of 5 different networks, got 4"
     assert report.suggestions[0].network.prediction is None
-    known = state(archive, "mine")
-    assert known.objectives[0].reason == report.reason and known.objectives[0].effects == []
-    assert known.best is not None
+    knowledge = state(archive, "mine")
+    assert knowledge.objectives[0].reason == report.reason and knowledge.objectives[0].effects == []
+    assert knowledge.best is not None
     with pytest.raises(UsageError, match="at least one"):
         suggest(archive, "mine", count=0)
 
@@ -190,9 +218,9 @@ def test_a_candidate_outside_of_the_space_is_answered_with_the_reason(archive):
     first, *others = report.candidates
     assert first.member and first.network.configuration["x"] == 0.3
     assert first.network.network is None and first.network.configuration["size"] > 0
-    assert [one.member for one in others] == [False, False, False]
+    assert [entry.member for entry in others] == [False, False, False]
     assert "7.0" in others[0].reason and "depth" in others[1].reason
-    assert all(one.network is None for one in others)
+    assert all(entry.network is None for entry in others)
 
 
 def test_pairs_of_networks_and_parameters_are_predicted_together(archive):
@@ -221,10 +249,10 @@ def test_noise_is_estimated_and_left_out_predictions_cover_the_results():
     surrogate = study_surrogate.fit(searched, observations).surrogate
     assert 1.0 < surrogate.noise < 4.0
     left = surrogate.left_out()
-    np.testing.assert_allclose(left.observed, [one.score for one in observations])
+    np.testing.assert_allclose(left.observed, [entry.score for entry in observations])
     assert (np.abs(left.observed - left.means) <= 1.96 * left.stds).mean() >= 0.85
     # The mean of joint samples is the prediction.
-    some = [one.architecture for one in observations[:3]]
+    some = [entry.architecture for entry in observations[:3]]
     means, stds = surrogate.predict(some)
     drawn = surrogate.sample(some, 4000, np.random.default_rng(0))
     np.testing.assert_allclose(drawn.mean(axis=0), means, atol=0.3)
