@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from archive.files import write_atomically
+from archive.queries.tried.differences import count_lines, split_files
 from archive.runs.secrets import Secrets
 
 SUFFIXES = frozenset(
@@ -201,6 +202,16 @@ def uncommitted(state: CodeState, blobs: BlobFolder) -> list[FileChange]:
     committed = {path: digest for path, digest in state.committed.items() if digest}
     before = CodeState(state.folder, {**files, **committed})
     return changes_of(before, state, blobs)
+
+
+def told_changes(diff: str) -> list[FileChange]:
+    """Return the changes of a unified difference of files, in their order."""
+    changes = []
+    for path, text in split_files(diff).items():
+        added, removed = count_lines(text)
+        changes.append(FileChange(path or "?", added, removed, text))
+
+    return changes
 
 
 def difference_text(changes: list[FileChange], secrets: Secrets) -> str:

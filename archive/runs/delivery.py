@@ -19,13 +19,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from archive import __version__, settings
-from archive.architecture import codec
+from archive.agents.ask_tell.enqueueing import budget_spent
 from archive.architecture.graph import Architecture
 from archive.architecture.parameter_operations import PROGRAM_NAME as PROGRAM
-from archive.architecture.parameter_operations import configuration_of, graph_of_values
-from archive.errors import ArchiveError, QueryError, StoreError, UsageError, first_line
+from archive.errors import ArchiveError, QueryError, StoreError, first_line
 from archive.files import closing, try_lock
-from archive.queries.runs import best_and_last
+from archive.queries.tried.changes import describe_network_change
 from archive.queue.admission import known
 from archive.queue.causes import Cause
 from archive.runs.code_state import (
@@ -33,8 +32,10 @@ from archive.runs.code_state import (
     FileChange,
     changes_of,
     difference_text,
+    told_changes,
     uncommitted,
 )
+from archive.runs.graphs import CODE, code_of, graphs_of
 from archive.runs.life_cycle import say, take_told
 from archive.runs.measurements import (
     OF_PROCESS,
@@ -42,6 +43,7 @@ from archive.runs.measurements import (
     choose_objective,
     compile_pattern,
 )
+from archive.runs.parents import ParentRun, find_parent
 from archive.runs.run_folder import (
     RunFolder,
     RunRecord,
@@ -51,23 +53,18 @@ from archive.runs.run_folder import (
 )
 from archive.runs.run_log import log_files, read_end
 from archive.runs.secrets import Secrets
-from archive.store.properties import curve_properties, proposal_id, whole_id
+from archive.spaces.named_values import values_of_graph
+from archive.store.properties import curve_properties
 from archive.store.records import Proposal, Result, Study
 from archive.store.studies.builds import Build
 from archive.store.studies.creation import check_new_name
 from archive.store.studies.studies import UNBOUNDED
-from archive.values import setting_text, whole_number
+from archive.values import setting_text
 
 if TYPE_CHECKING:
     from archive.api import Archive
     from archive.settings import Settings
     from archive.store.records import Direction
-
-KIND = "record"
-"""Kind of the agent that makes the proposals of recorded runs."""
-
-CODE = "code"
-"""Name of the value that has the digest of the source files."""
 
 _LOCK = "delivery.lock"
 _AGAIN = "delivery.again"
@@ -86,6 +83,8 @@ class _RunSuggestion:
     started: int
     finished: int
     properties: Mapping[str, Any] = field(default_factory=dict)
+    mean: float | None = None
+    std: float | None = None
 
 
 def deliver_all(archive: Archive, runs: Iterator[RunFolder] | None = None) -> list[Proposal]:
@@ -122,7 +121,7 @@ def _deliver_each(
     waiting = []
     for folder, record in runs:
         try:
-            proposal = _deliver(archive, folder, record)
+            proposal = deliver(archive, folder, record)
         except (StoreError, OSError) as error:
             if not isinstance(error, QueryError):
                 raise
@@ -138,19 +137,6 @@ def _deliver_each(
                 proposals.append(proposal)
 
     return proposals, waiting
-
-
-def configuration_graph(record: RunRecord) -> Architecture:
-    """Return the graph of what a run was given: its program, its source files, its values."""
-    values = {"program": record.program}
-    if record.code is not None:
-        values[CODE] = CodeState.from_json(record.code).digest
-
-    for name, value in record.values.items():
-        # A program may have an option of that name.
-        values[f"{name}_" if name in ("program", CODE) else name] = value
-
-    return graph_of_values(values, name=PROGRAM)
 
 
 def read_outcome(record: RunRecord, objective: str) -> Result | str:
@@ -169,7 +155,8 @@ def read_outcome(record: RunRecord, objective: str) -> Result | str:
         return f"the run has no value of {objective}; its metrics: {known_metrics}"
 
     seconds = None
-    if record.finished is not None:
+    # A run that is told without its time has none.
+    if record.finished is not None and not (record.is_told and record.finished == record.started):
         seconds = max(0.0, (record.finished - record.started) / 1000)
 
     return Result(
@@ -183,8 +170,21 @@ def read_outcome(record: RunRecord, objective: str) -> Result | str:
     )
 
 
-def _deliver(archive: Archive, folder: RunFolder, record: RunRecord) -> Proposal | None:
-    """Store a run; None if its study has yet to begin."""
+def deliver(archive: Archive, folder: RunFolder, record: RunRecord) -> Proposal | None:
+    """Store a run that has ended.
+
+    Args:
+        archive: The archive.
+        folder: Folder of the run.
+        record: The run.
+
+    Returns:
+        Its proposal; None if its study has yet to begin.
+
+    Raises:
+        UsageError: The study cannot have the run: its space has no such network, or its budget is
+            spent.
+    """
     if record.finished is None:
         _end_killed(folder, record)
 
@@ -193,26 +193,43 @@ def _deliver(archive: Archive, folder: RunFolder, record: RunRecord) -> Proposal
         return None
 
     outcome = read_outcome(record, study.objective)
-    architecture = configuration_graph(record)
-    existing = archive.connection.read(lambda tx: known(tx, study.name, [architecture]))
-    parent = _parent_of(archive, folder, record)
-    changes = _changes(archive, folder, record, parent)
+    parent = find_parent(archive, folder, record)
+    member, network = graphs_of(archive, study, record, folder.network(), parent)
+    existing = archive.connection.read(lambda tx: known(tx, study.name, [member]))
+    changes = _changes(folder, record, parent)
+    expected = None
+    if record.is_told and study.space != PROGRAM and record.proposal is None:
+        # Imported here because it loads the models.
+        from archive.agents.advice.overriding import expected_score
+
+        # Evidence of what the proposer knows beyond the model.
+        expected = expected_score(archive, study.name, member)
+
     suggestion = _RunSuggestion(
-        architecture,
+        member,
         record.motivation,
         bool(existing),
-        None if parent is None or parent[1].key == architecture.key else parent[1],
-        _operations(architecture, parent, changes),
+        _morph_parent(member, parent),
+        _operations(member, parent, changes),
         record.started,
         record.started,
         record.finished or now(),
         _properties(folder, record, changes, parent),
+        None if expected is None else expected.mean,
+        None if expected is None else expected.std,
     )
-    agent = archive.proposals.register_agent(KIND, {}, __version__)
+    config = {} if record.model is None else {"model": record.model}
+    agent = archive.proposals.register_agent(record.recorder, config, __version__)
     made = archive.proposals.create(
         study.name, agent, [suggestion], outcomes=[outcome], unique=False, token=record.id
     )
-    _add_network(archive, folder, record, architecture)
+    if not made:
+        raise budget_spent(study)
+
+    if network is not None:
+        version = code_of(record, parent)
+        archive.builds.add([Build(member, network, record.program, version, None, None)])
+
     record.proposal = made[0].id
     folder.write(record)
     folder.set_delivered()
@@ -272,59 +289,17 @@ def _study_of(archive: Archive, record: RunRecord) -> Study | None:
     return archive.studies.create(study)
 
 
-def _parent_of(
-    archive: Archive, folder: RunFolder, record: RunRecord
-) -> tuple[Proposal, Architecture] | None:
-    """Return the proposal and the configuration that a run is a change of."""
-    if record.parent is None:
-        return None
-
-    try:
-        identifier = _parent_id(archive, folder, record)
-        proposal = None if identifier is None else archive.proposals.get(identifier)
-    except UsageError:
-        return None
-
-    if proposal is None:
-        return None
-
-    return proposal, archive.architectures.get(proposal.architecture_key)
-
-
-def _parent_id(archive: Archive, folder: RunFolder, record: RunRecord) -> str | None:
-    """Return the id of the proposal that a user names as parent; None where there is none."""
-    parent = record.parent or ""
-    if parent in ("best", "last"):
-        # As it was when the run began: others may have ended before this one is delivered.
-        direction = archive.studies.get(record.study).direction
-        named = best_and_last(archive.connection, record.study, direction, record.started)
-        return None if named is None else named[parent == "last"]
-
-    number = whole_number(parent.lstrip("#"))
-    if number is not None:
-        return proposal_id(record.study, number)
-
-    # The id of a run, as it is before its delivery.
-    if "#" not in parent:
-        earlier = RunFolder(folder.path.parent / parent).read()
-        return None if earlier is None else earlier.proposal
-
-    return whole_id(parent)
-
-
-def _changes(
-    archive: Archive,
-    folder: RunFolder,
-    record: RunRecord,
-    parent: tuple[Proposal, Architecture] | None,
-) -> list[FileChange]:
+def _changes(folder: RunFolder, record: RunRecord, parent: ParentRun | None) -> list[FileChange]:
     """Return what differs in the source files: from the parent's, or else from the commit."""
+    if record.diff is not None:
+        return told_changes(record.diff)
+
     if record.code is None:
         return []
 
     code = CodeState.from_json(record.code)
     if parent is not None:
-        before = _code_of(folder, parent[0])
+        before = _code_of(folder, parent.proposal)
         if before is not None:
             return changes_of(before, code, folder.blobs)
 
@@ -340,23 +315,32 @@ def _code_of(folder: RunFolder, proposal: Proposal) -> CodeState | None:
     return None if earlier is None or earlier.code is None else CodeState.from_json(earlier.code)
 
 
+def _morph_parent(member: Architecture, parent: ParentRun | None) -> Architecture | None:
+    """Return the network that a network is a change of; None for another evaluation of it."""
+    if parent is None or parent.architecture.key == member.network.key:
+        return None
+
+    return parent.architecture if parent.architecture.space == member.space else None
+
+
 def _operations(
-    architecture: Architecture,
-    parent: tuple[Proposal, Architecture] | None,
-    changes: list[FileChange],
+    member: Architecture, parent: ParentRun | None, changes: list[FileChange]
 ) -> tuple[str, ...]:
-    """Return in words what a run changes of its parent: values, and source files."""
+    """Return in words what a run changes of its parent: values or layers, and source files."""
     if parent is None:
         return ()
 
-    before = configuration_of(parent[1])
-    after = configuration_of(architecture)
+    before = values_of_graph(parent.architecture)
+    after = values_of_graph(member)
     operations = []
     for name in sorted({*before, *after} - {CODE}):
         if before.get(name) != after.get(name):
             old = setting_text(before[name]) if name in before else "absent"
             new = setting_text(after[name]) if name in after else "absent"
             operations.append(f"{name}: {old} -> {new}")
+
+    if not after:
+        operations += describe_network_change(parent.architecture, member.network)
 
     return tuple(operations) + tuple(map(str, changes))
 
@@ -365,7 +349,7 @@ def _properties(
     folder: RunFolder,
     record: RunRecord,
     changes: list[FileChange],
-    parent: tuple[Proposal, Architecture] | None,
+    parent: ParentRun | None,
 ) -> dict[str, Any]:
     """Return the further properties of the proposal of a run; absent where there is nothing."""
     secrets = Secrets.find(os.environ)
@@ -377,31 +361,19 @@ def _properties(
         "log_end": read_end(folder.path) or None,
         "diff": difference_text(changes, secrets) or None,
         "changed": list(map(str, changes)) or None,
-        "derived_from": None if parent is None else parent[0].id,
+        "derived_from": None if parent is None else parent.proposal.id,
         "kept": [str(folder.path / "kept" / name) for name in record.kept] or None,
         "cause": record.cause,
     }
+    properties["code"] = code_of(record, parent)
     if record.code is not None:
         code = CodeState.from_json(record.code)
-        properties |= {"code": code.digest, "code_commit": code.commit, "code_branch": code.branch}
+        properties |= {"code_commit": code.commit, "code_branch": code.branch}
 
     if record.reason is not None:
         properties |= curve_properties(record.curve)
 
     return {name: value for name, value in properties.items() if value is not None}
-
-
-def _add_network(
-    archive: Archive, folder: RunFolder, record: RunRecord, architecture: Architecture
-) -> None:
-    """Store the network that a run has captured, as what its configuration builds."""
-    document = folder.network()
-    if document is None:
-        return
-
-    network = codec.from_dict(document["architecture"])
-    version = None if record.code is None else CodeState.from_json(record.code).digest
-    archive.builds.add([Build(architecture, network, record.program, version, None, None)])
 
 
 def deliver_home(configuration: Settings) -> list[Proposal]:

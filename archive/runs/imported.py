@@ -21,7 +21,7 @@ from archive.architecture.parameter_operations import graph_of_values
 from archive.errors import UsageError
 from archive.exchange.importers.additions import Addition, add_missing
 from archive.runs.code_state import MOST_DIFF
-from archive.runs.delivery import CODE
+from archive.runs.graphs import CODE
 from archive.runs.history.external_run import ExternalHistory, ExternalRun, choose_metric
 from archive.runs.history.table_columns import RunMapping
 from archive.runs.history.table_files import TableRow

@@ -186,7 +186,10 @@ def study_name(name: str) -> str:
 
 def fingerprint(run: RunRecord) -> str:
     """Return the digest of what a run is given."""
-    digest = None if run.code is None else CodeState.from_json(run.code).digest
+    digest = run.diff
+    if run.code is not None:
+        digest = CodeState.from_json(run.code).digest
+
     return known_runs.fingerprint_of(run, digest)
 
 

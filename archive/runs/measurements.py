@@ -103,7 +103,7 @@ class Measurements:
         """Take metrics of a step; None where they belong to no step."""
         for name, value in metrics.items():
             is_new = name not in self.latest
-            if not is_new or (len(self.latest) < MOST_METRICS and _is_name(name)):
+            if not is_new or (len(self.latest) < MOST_METRICS and is_metric_name(name)):
                 self.latest[name] = value
 
         if step is None or not 0 <= step <= MOST_STEP:
@@ -316,7 +316,7 @@ def direction_of(name: str) -> str | None:
     return None
 
 
-def _is_name(text: str) -> bool:
+def is_metric_name(text: str) -> bool:
     """Return whether a server can hold a metric of this name."""
     return 0 < len(text) <= MOST_NAME and text.isprintable()
 

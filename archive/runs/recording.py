@@ -256,7 +256,7 @@ def record(
     configuration = settings_module.load() if settings is None else settings
     request = RunRequest(study, parent, why, objective, direction, task)
     check_request(request, runs_of(configuration.home))
-    seed = None if seed is None else _whole_seed(seed)
+    seed = None if seed is None else whole_seed(seed)
     outer = _outer_run()
     if outer is not None:
         recording = Recording(outer, None, configuration)
@@ -306,7 +306,12 @@ def _outer_run() -> RunFolder | None:
     return folder if is_running else None
 
 
-def _whole_seed(seed: Any) -> int:
+def whole_seed(seed: Any) -> int:
+    """Return a seed as a whole number of 64 bits.
+
+    Raises:
+        UsageError: It is none.
+    """
     try:
         number = operator.index(seed)
     except TypeError:

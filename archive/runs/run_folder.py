@@ -34,6 +34,8 @@ PENDING = "pending"
 NETWORK = "network.json"
 LOGGED = "metrics.jsonl"
 LOCK = "lock"
+RECORDER = "record"
+"""Kind of the agent that makes the proposals of recorded runs."""
 
 
 @dataclass
@@ -41,7 +43,7 @@ class RunRecord:
     """What is known of one run.
 
     Attributes:
-        id: Its id, which begins with the time of its start.
+        id: Its id, which begins with the time of its start; with `told` for a run that is told.
         study: Name of its study.
         program: Name of the program.
         command: Program and arguments, masked; empty for `archive.record` within a program.
@@ -65,6 +67,11 @@ class RunRecord:
         curve: Its metrics by step.
         environment: Packages, devices and settings that its value may depend on.
         kept: Files that were kept, as names in the folder `kept`.
+        diff: Difference of its source files from the parent's, masked, of a run that is told; None
+            where `code` has them.
+        recorder: Kind of the agent on record that makes its proposal: `RECORDER`, or the kind of a
+            program that tells of a run of its own.
+        model: Name of the language model that tells of it; None for any other.
         proposal: Id of the proposal that it became; None before its delivery.
     """
 
@@ -92,7 +99,15 @@ class RunRecord:
     curve: dict[str, list[float]] = field(default_factory=dict)
     environment: dict[str, Any] = field(default_factory=dict)
     kept: list[str] = field(default_factory=list)
+    diff: str | None = None
+    recorder: str = RECORDER
+    model: str | None = None
     proposal: str | None = None
+
+    @property
+    def is_told(self) -> bool:
+        """Whether it was told by the program that made it, and not recorded."""
+        return self.recorder != RECORDER
 
 
 class RunFolder:
@@ -108,11 +123,14 @@ class RunFolder:
         self._lock: int | None = None
 
     @classmethod
-    def create(cls, runs: Path) -> RunFolder:
-        """Make the folder of a new run, which its owner alone may read."""
-        seconds, rest = divmod(time.time_ns(), 1_000_000_000)
-        moment = time.strftime("%Y%m%d-%H%M%S", time.gmtime(seconds))
-        path = runs / f"{moment}-{rest // 1000:06d}-{secrets.token_hex(2)}"
+    def create(cls, runs: Path, identifier: str | None = None) -> RunFolder:
+        """Make the folder of a new run, which its owner alone may read.
+
+        Args:
+            runs: Folder of all runs.
+            identifier: Id of the run; None takes a new one.
+        """
+        path = runs / (identifier or _new_identifier())
         try:
             runs.mkdir(parents=True, mode=0o700, exist_ok=True)
             (runs / PENDING).mkdir(mode=0o700, exist_ok=True)
@@ -177,6 +195,12 @@ class RunFolder:
     def write_network(self, document: Mapping[str, Any]) -> None:
         """Keep the captured network."""
         write_atomically(self.path / NETWORK, json.dumps(document))
+
+
+def _new_identifier() -> str:
+    seconds, rest = divmod(time.time_ns(), 1_000_000_000)
+    moment = time.strftime("%Y%m%d-%H%M%S", time.gmtime(seconds))
+    return f"{moment}-{rest // 1000:06d}-{secrets.token_hex(2)}"
 
 
 def runs_of(home: Path) -> Path:

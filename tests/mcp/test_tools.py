@@ -109,10 +109,11 @@ def listed(connected: Client) -> dict[str, Any]:
 def test_only_a_server_that_may_write_has_tools_that_write(tools):
     reading = listed(Client(server.create(LENT)))
     writing = listed(Client(tools))
-    assert writing.keys() - reading.keys() == {"propose", "wait"}
-    assert [name for name, tool in writing.items() if not tool.annotations.read_only_hint] == [
-        "propose"
-    ]
+    assert writing.keys() - reading.keys() == {"propose", "wait", "record_run"}
+    assert {name for name, tool in writing.items() if not tool.annotations.read_only_hint} == {
+        "propose",
+        "record_run",
+    }
     assert all(
         tool.output_schema and "never instructions" in tool.description for tool in writing.values()
     )
@@ -294,6 +295,7 @@ LIMITED = (
     ("compare", {"first": 0, "second": 1, "names": ["hamming"]}),
     ("effects", {"change": "operation"}),
     ("tried", {"study": "study"}),
+    ("tried", {"values": {"lr": 0.1}, "study": "study"}),
     ("lineage", {"network": 0}),
     ("query", {"cypher": "UNWIND range(1, 200) AS x RETURN x, 'é\"' AS text", "limit": 1000}),
     ("query", {"cypher": f"RETURN 1 AS `{'long' * 300}`"}),
@@ -492,6 +494,31 @@ def test_configurations_are_compared_by_their_networks(archive, ask):
     assert any("gelu" in change["second"] for change in compared["changes"])
     builds = {first.key: network.key, second.key: other.key}
     assert ask("lineage", network=second.key)["builds"] == builds
+
+
+def test_a_run_is_recorded_and_named_before_it_is_tried_again(archive, ask, refused):
+    about = {"study": "mine", "motivation": "a larger rate", "program": "train.py"}
+    first = ask("record_run", **about, values={"lr": 0.1}, metrics={"val_loss": 0.5})
+    assert first["new"] and first["run"]["run"] == "mine#00000"
+    child = {**about, "values": {"lr": 0.3}, "parent": "best", "diff": "-a = 1\n+a = 2\n"}
+    second = ask("record_run", **child, metrics={"val_loss": 0.25}, network=text(0), token="b")
+    assert second["run"]["gain"] == 0.25
+    assert not ask("record_run", **child, metrics={"val_loss": 0.25}, network=text(0), token="b")[
+        "new"
+    ]
+    repeated = {"diff": child["diff"], "values": {"lr": 0.3}, "network": text(0)}
+    known = ask("tried", **repeated, study="mine")
+    assert known["known"] and known["matches"][0]["same"] == ["network", "diff", "values"]
+    assert known["runs"][0]["run"] == second["run"]["run"]
+    near = ask("tried", values={"lr": 0.2}, study="mine")
+    assert not near["known"]
+    assert [match["distance"] for match in near["matches"]] == pytest.approx([0.5, 0.5])
+    assert ask("tried", words=["larger"])["total"] == 2
+    assert "in a call each" in refused("tried", words=["larger"], values={})
+    wrong = refused("record_run", study="mine", metrics={"acc": 1.0})
+    assert "no value of 'val_loss'; its metrics: acc" in wrong and "\n" not in wrong
+    failed = ask("record_run", **{**child, "values": {"lr": 9}}, reason="diverged")
+    assert failed["run"]["state"] == "failed" and failed["run"]["reason"] == "diverged"
 
 
 def test_texts_of_others_stay_data(archive, ask):

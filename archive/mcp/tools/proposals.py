@@ -17,9 +17,9 @@ from archive.agents.ask_tell.types import EnqueuedArchitecture
 from archive.api import Archive
 from archive.constraints import NO_COSTS, KnownCosts
 from archive.errors import UsageError
-from archive.mcp.arguments import NetworkArgument, StudyName, network_of
+from archive.mcp.arguments import NetworkArgument, StudyName
+from archive.mcp.candidates import Parameters, member_of
 from archive.mcp.limits import WAIT_SECONDS, largest
-from archive.spaces.joint import joint_space_of
 from archive.store.properties import study_of, whole_id
 from archive.store.records import State, Study
 from archive.store.snapshots import ProposalView, read_view
@@ -64,14 +64,7 @@ def propose(
         ),
     ],
     network: NetworkArgument | None = None,
-    parameters: Annotated[
-        dict[str, Any] | None,
-        Field(
-            description="In a space of parameters, in place of the network: values by name. In a "
-            "space with parameters beside its networks, beside the network. Those that are left "
-            "out have their default or the middle of their range."
-        ),
-    ] = None,
+    parameters: Parameters = None,
     parent: Annotated[
         str | None,
         Field(description="Key of the network that this one is a change of; kept as its lineage."),
@@ -106,16 +99,7 @@ def propose(
     record = archive.studies.get(study)
     _check_trainable(archive, record)
     space = enqueueing.space_of(archive, record, _known_costs(archive, record))
-    joint = joint_space_of(space)
-    if joint is not None and network is not None:
-        proposed = joint.complete(network_of(archive, network), parameters or {})
-    elif (network is None) == (parameters is None):
-        raise UsageError("a proposal has a network or parameters, one of the two")
-    elif network is not None:
-        proposed = network_of(archive, network)
-    else:
-        proposed = space.of_names(space.fill(parameters or {}))
-
+    proposed = member_of(archive, space, network, parameters)
     find = archive.architectures.find
     # The prediction is evidence of what the proposer knows beyond the model.
     expected = None
