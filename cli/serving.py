@@ -170,7 +170,7 @@ def _announce(server: DashboardServer, *, own_token: bool) -> None:
 @click.option(
     "--write",
     is_flag=True,
-    help="Offer the tools that write: propose networks, wait for their results.",
+    help="Offer the tools that write: propose networks, wait for their results, record runs.",
 )
 @click.pass_context
 def mcp(ctx: click.Context, write: bool) -> None:
@@ -192,7 +192,7 @@ def mcp(ctx: click.Context, write: bool) -> None:
     from archive.mcp.access import ArchiveAccess
 
     patient = replace(loaded, patience=min(loaded.patience, PATIENCE_SECONDS))
-    access = ArchiveAccess(lambda: connect(patient))
+    access = ArchiveAccess(lambda: connect(patient), loaded.home)
     if sys.stdin.isatty():
         print_message(
             "serving MCP on stdin and stdout, for a client that starts this command; Ctrl-C ends it"

@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from archive.api import Archive
+    from archive.errors import StoreError
+
+
+@dataclass(frozen=True)
+class UnopenedArchive:
+    """An archive that cannot be opened now, for tools that keep what they are told on disk.
+
+    Attributes:
+        home: Its home.
+        error: Why it cannot be opened.
+    """
+
+    home: Path
+    error: StoreError
 
 
 class ArchiveAccess:
@@ -19,10 +35,12 @@ class ArchiveAccess:
 
     Args:
         connect: Opens the archive.
+        home: Its home; None where nothing may be kept there.
     """
 
-    def __init__(self, connect: Callable[[], Archive]) -> None:
+    def __init__(self, connect: Callable[[], Archive], home: Path | None = None) -> None:
         """Open nothing yet."""
+        self.home = home
         self._connect = connect
         self._lock = Lock()
         self._archive: Archive | None = None

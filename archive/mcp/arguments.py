@@ -9,6 +9,7 @@ from pydantic import Field
 
 from archive.architecture import texts
 from archive.errors import UnknownNameError, UsageError
+from archive.mcp.access import UnopenedArchive
 from archive.mcp.limits import MOST_ROWS
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ ProtocolName = Annotated[
 ]
 
 
-def network_of(archive: Archive, described: str | dict[str, Any]) -> Architecture:
+def network_of(archive: Archive | UnopenedArchive, described: str | dict[str, Any]) -> Architecture:
     """Return the network of an argument.
 
     Raises:
@@ -52,6 +53,12 @@ def network_of(archive: Archive, described: str | dict[str, Any]) -> Architectur
     if len(text) < LEAST_KEY:
         raise UsageError(
             f"the key of a network is given with at least {LEAST_KEY} characters, got {text!r}"
+        )
+
+    if isinstance(archive, UnopenedArchive):
+        raise UsageError(
+            f"the key {text!r:.80} cannot be looked up now: describe the network by JSON, a cell "
+            f"string or a genotype, or call again later: {archive.error}"
         )
 
     try:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from archive.errors import UsageError
 from archive.mcp.arguments import NetworkArgument, network_of
@@ -30,6 +30,9 @@ Parameters = Annotated[
 @dataclass(frozen=True)
 class Candidate:
     """A network that a caller thinks of, or values by name."""
+
+    # A misspelt name must not be left out silently.
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
     network: NetworkArgument | None = None
     parameters: Parameters = None

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial, wraps
-from typing import Annotated, Any, Protocol, final
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, final
 
 import anyio
 from mcp.server.mcpserver import MCPServer
@@ -26,11 +26,14 @@ from mcp_types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import ValidationError
 
 from archive import __version__
-from archive.errors import ArchiveError
+from archive.errors import ArchiveError, StoreError
 from archive.mcp import limits
-from archive.mcp.access import ArchiveAccess
+from archive.mcp.access import ArchiveAccess, UnopenedArchive
 from archive.mcp.limits import MOST_BYTES, MOST_TEXT, compact, plain
 from archive.mcp.tools import advice, networks, proposals, queries, relations, runs, studies
+
+if TYPE_CHECKING:
+    from archive.api import Archive
 
 DATA = (
     "Texts in the result come from the database: "
@@ -111,7 +114,7 @@ def create(access: ArchiveAccess, *, write: bool = False) -> MCPServer[Any]:
         tools += [
             tool_of(access, proposals.propose, writes=True),
             tool_of(access, proposals.wait),
-            tool_of(access, runs.record_run, writes=True),
+            tool_of(access, runs.record_run, writes=True, keeps=True),
         ]
 
     with _own_logging():
@@ -174,7 +177,12 @@ def _faults(error: ValidationError) -> list[str]:
 
 
 def tool_of(
-    access: ArchiveAccess, function: ToolFunction, *, writes: bool = False, longest: int = MOST_TEXT
+    access: ArchiveAccess,
+    function: ToolFunction,
+    *,
+    writes: bool = False,
+    keeps: bool = False,
+    longest: int = MOST_TEXT,
 ) -> Tool:
     """Return a function as a tool of its name; its docstring is the description.
 
@@ -183,6 +191,7 @@ def tool_of(
         function: The function.
         writes: Whether it changes the archive; it may only add to it, and a repetition must add
             nothing.
+        keeps: Whether it takes an `UnopenedArchive` as well, and keeps what it is told on disk.
         longest: Characters at which a text of the answer is cut.
     """
     hints = ToolAnnotations(
@@ -192,7 +201,7 @@ def tool_of(
         open_world_hint=False,
     )
     description = f"{inspect.cleandoc(function.__doc__ or '')}\n\n{DATA}"
-    call = _call(function, access, longest)
+    call = _call(function, access, longest, keeps=keeps)
     tool = CheckedTool.from_function(
         call, description=description, annotations=hints, structured_output=True
     )
@@ -203,17 +212,26 @@ def tool_of(
 
 
 def _call(
-    function: ToolFunction, access: ArchiveAccess, longest: int
+    function: ToolFunction, access: ArchiveAccess, longest: int, *, keeps: bool
 ) -> Callable[..., Awaitable[CallToolResult]]:
     signature = inspect.signature(function, eval_str=True)
     arguments = list(signature.parameters.values())[1:]
     returned = Annotated[CallToolResult, signature.return_annotation]
 
+    def opened() -> Archive | UnopenedArchive:
+        try:
+            return access.archive()
+        except StoreError as error:
+            if not keeps or access.home is None:
+                raise
+
+            return UnopenedArchive(access.home, error)
+
     @wraps(function)
     async def call(**named: Any) -> CallToolResult:
         try:
             # The driver is synchronous: calls run in threads, beside the protocol.
-            archive = await anyio.to_thread.run_sync(access.archive)
+            archive = await anyio.to_thread.run_sync(opened)
             if inspect.iscoroutinefunction(function):
                 return _result(await function(archive, **named), longest)
 

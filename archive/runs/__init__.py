@@ -20,8 +20,7 @@ is its configuration: the arguments, and a digest of its source files.
 | `captured`     | the network of a live module                                                   |
 | `surroundings` | packages, devices and settings of a machine                                    |
 | `known_runs`   | runs of this home, by what they were given and by their network                |
-| `parents`      | the run that a run is a change of                                              |
-| `graphs`       | what a run evaluated, as its study has it                                      |
+| `identity`     | what a run evaluated, and the run that it is a change of                       |
 | `delivery`     | from folders of runs to the archive                                            |
 | `told`         | runs that the program which made them tells of                                 |
 | `history`      | runs of other tools and of tables, as they are found there                     |

@@ -8,6 +8,8 @@ gone without an end was killed, and is delivered as such. One process delivers a
 one that starts meanwhile ends at once, after it has left a note to look again.
 
 A study begins with its first run that has a metric to be judged by; runs without one wait for it.
+A recorded run that a study of a search cannot have, because it is no member of its space or the
+budget is spent, is put into a study beside it.
 """
 
 from __future__ import annotations
@@ -22,7 +24,14 @@ from archive import __version__, settings
 from archive.agents.ask_tell.enqueueing import budget_spent
 from archive.architecture.graph import Architecture
 from archive.architecture.parameter_operations import PROGRAM_NAME as PROGRAM
-from archive.errors import ArchiveError, QueryError, StoreError, first_line
+from archive.errors import (
+    ArchiveError,
+    NumericalError,
+    QueryError,
+    StoreError,
+    UsageError,
+    first_line,
+)
 from archive.files import closing, try_lock
 from archive.queries.tried.changes import describe_network_change
 from archive.queue.admission import known
@@ -35,7 +44,8 @@ from archive.runs.code_state import (
     told_changes,
     uncommitted,
 )
-from archive.runs.graphs import CODE, code_of, graphs_of
+from archive.runs.identity.graphs import CODE, code_of, graphs_of, program_of
+from archive.runs.identity.parents import ParentRun, find_parent
 from archive.runs.life_cycle import say, take_told
 from archive.runs.measurements import (
     OF_PROCESS,
@@ -43,7 +53,6 @@ from archive.runs.measurements import (
     choose_objective,
     compile_pattern,
 )
-from archive.runs.parents import ParentRun, find_parent
 from archive.runs.run_folder import (
     RunFolder,
     RunRecord,
@@ -59,12 +68,16 @@ from archive.store.records import Proposal, Result, Study
 from archive.store.studies.builds import Build
 from archive.store.studies.creation import check_new_name
 from archive.store.studies.studies import UNBOUNDED
-from archive.values import setting_text
+from archive.values import MOST_NAME, setting_text
 
 if TYPE_CHECKING:
+    from archive.agents.advice.override_trust import Expectation
     from archive.api import Archive
     from archive.settings import Settings
     from archive.store.records import Direction
+
+BESIDE_STUDY = "-runs"
+"""End of the name of a study for the runs that the study of the rest of the name cannot have."""
 
 _LOCK = "delivery.lock"
 _AGAIN = "delivery.again"
@@ -105,9 +118,16 @@ def deliver_all(archive: Archive, runs: Iterator[RunFolder] | None = None) -> li
         if record is not None and (record.finished is not None or not folder.is_recording()):
             ended.append((folder, record))
 
+    # A run may be a change of an earlier one.
+    ended.sort(key=lambda run: _moment(run[1]))
     proposals, waiting = _deliver_each(archive, ended)
     later, _ = _deliver_each(archive, waiting)
     return proposals + later
+
+
+def _moment(record: RunRecord) -> int:
+    """Return the time by which runs are delivered: a told run may have begun at any time."""
+    return (record.finished or record.started) if record.is_told else record.started
 
 
 def _deliver_each(
@@ -192,18 +212,46 @@ def deliver(archive: Archive, folder: RunFolder, record: RunRecord) -> Proposal 
     if study is None:
         return None
 
+    try:
+        return _store(archive, folder, record, study)
+    except UsageError as error:
+        if record.is_told or study.space == PROGRAM:
+            raise
+
+        # The program has run already: no result of it is given up.
+        beside = _study_beside(archive, study)
+        say(
+            f"the run in {folder.path} is put into the study {beside.name!r}: {first_line(error, 500)}"
+        )
+        record.study = beside.name
+        folder.write(record)
+        return _store(archive, folder, record, beside)
+
+
+def _study_beside(archive: Archive, study: Study) -> Study:
+    """Return the study for the runs that a study of another space cannot have."""
+    name = f"{study.name[: MOST_NAME - len(BESIDE_STUDY)]}{BESIDE_STUDY}"
+    if name in archive.studies.names():
+        return archive.studies.get(name)
+
+    return _create_study(archive, name, study.task, (study.objective, study.direction))
+
+
+def _store(archive: Archive, folder: RunFolder, record: RunRecord, study: Study) -> Proposal:
+    """Store a run in a study.
+
+    Raises:
+        UsageError: The study cannot have the run.
+    """
     outcome = read_outcome(record, study.objective)
     parent = find_parent(archive, folder, record)
+    record.program = program_of(record, parent)
     member, network = graphs_of(archive, study, record, folder.network(), parent)
     existing = archive.connection.read(lambda tx: known(tx, study.name, [member]))
     changes = _changes(folder, record, parent)
     expected = None
     if record.is_told and study.space != PROGRAM and record.proposal is None:
-        # Imported here because it loads the models.
-        from archive.agents.advice.overriding import expected_score
-
-        # Evidence of what the proposer knows beyond the model.
-        expected = expected_score(archive, study.name, member)
+        expected = _expectation(archive, study, member)
 
     suggestion = _RunSuggestion(
         member,
@@ -234,6 +282,17 @@ def deliver(archive: Archive, folder: RunFolder, record: RunRecord) -> Proposal 
     folder.write(record)
     folder.set_delivered()
     return made[0]
+
+
+def _expectation(archive: Archive, study: Study, member: Architecture) -> Expectation | None:
+    """Return the prediction of a result: evidence of what its proposer knows beyond the model."""
+    # Imported here because it loads the models.
+    from archive.agents.advice.overriding import expected_score
+
+    try:
+        return expected_score(archive, study.name, member)
+    except (UsageError, NumericalError):
+        return None
 
 
 def _end_killed(folder: RunFolder, record: RunRecord) -> None:
@@ -274,9 +333,13 @@ def _study_of(archive: Archive, record: RunRecord) -> Study | None:
     if objective_and_direction is None:
         return None
 
+    return _create_study(archive, name, record.task or name, objective_and_direction)
+
+
+def _create_study(archive: Archive, name: str, task: str, judged: tuple[str, str]) -> Study:
+    """Create a study of runs, which are judged by a metric and its direction."""
     check_new_name(name)
-    objective, direction = objective_and_direction
-    task = record.task or name
+    objective, direction = judged
     study = Study(
         name,
         task,

@@ -21,11 +21,11 @@ from archive.architecture.parameter_operations import graph_of_values
 from archive.errors import UsageError
 from archive.exchange.importers.additions import Addition, add_missing
 from archive.runs.code_state import MOST_DIFF
-from archive.runs.graphs import CODE
 from archive.runs.history.external_run import ExternalHistory, ExternalRun, choose_metric
 from archive.runs.history.table_columns import RunMapping
 from archive.runs.history.table_files import TableRow
 from archive.runs.history.table_rows import MOST_TEXT, runs_of_rows
+from archive.runs.identity.graphs import CODE
 from archive.runs.life_cycle import masked
 from archive.runs.run_folder import now
 from archive.runs.secrets import Secrets, is_secret_name, option_secrets

@@ -24,6 +24,8 @@ from archive.errors import StoreUnavailableError
 from archive.mcp import limits, server
 from archive.mcp.access import ArchiveAccess
 from archive.mcp.tools.queries import QueryAnswer
+from archive.runs.delivery import deliver_all
+from archive.runs.run_folder import pending_runs
 from archive.store.records import Result, State, Study
 from archive.store.studies.builds import Build
 from tests.support import WHOLE
@@ -297,6 +299,10 @@ LIMITED = (
     ("tried", {"study": "study"}),
     ("tried", {"values": {"lr": 0.1}, "study": "study"}),
     ("lineage", {"network": 0}),
+    ("state", {"study": "study"}),
+    ("suggest", {"study": "study", "k": 5}),
+    ("predict_candidates", {"study": "study", "candidates": [{"network": 0}, {"network": 1}]}),
+    ("consider", {"study": "study", "candidate": {"network": 1}}),
     ("query", {"cypher": "UNWIND range(1, 200) AS x RETURN x, 'é\"' AS text", "limit": 1000}),
     ("query", {"cypher": f"RETURN 1 AS `{'long' * 300}`"}),
     ("run_saved_query", {"name": "frontier", "parameters": {"task": "digits"}}),
@@ -341,10 +347,16 @@ def test_no_answer_is_longer_than_the_limit(archive, call, monkeypatch):
     assert parent not in others
 
     def named(arguments):
-        return {
-            name: text(value) if name in ("network", "first", "second") else value
-            for name, value in arguments.items()
-        }
+        described = dict(arguments)
+        for name, value in arguments.items():
+            if name in ("network", "first", "second"):
+                described[name] = text(value)
+            elif name == "candidate":
+                described[name] = named(value)
+            elif name == "candidates":
+                described[name] = list(map(named, value))
+
+        return described
 
     cut = set()
     for tool, arguments in LIMITED:
@@ -373,6 +385,8 @@ def test_no_answer_is_longer_than_the_limit(archive, call, monkeypatch):
         "draw",
         "tried",
         "wait",
+        "state",
+        "consider",
     }
 
 
@@ -519,6 +533,64 @@ def test_a_run_is_recorded_and_named_before_it_is_tried_again(archive, ask, refu
     assert "no value of 'val_loss'; its metrics: acc" in wrong and "\n" not in wrong
     failed = ask("record_run", **{**child, "values": {"lr": 9}}, reason="diverged")
     assert failed["run"]["state"] == "failed" and failed["run"]["reason"] == "diverged"
+
+
+@pytest.mark.every_server
+def test_the_optimiser_of_a_study_is_asked_and_nothing_is_written(archive, ask, refused):
+    values = [0.5 + len(cell.layers) / 100 + at / 1000 for at, cell in enumerate(cells(8))]
+    evaluate(archive, values)
+    known = ask("state", study="study")["report"]
+    assert (known["results"], known["left"] > 0) == (8, True)
+    assert known["best"]["value"] == pytest.approx(max(values), abs=0.02)
+
+    report = ask("suggest", study="study", k=2, agent="random")["report"]
+    assert len(report["suggestions"]) == 2
+    suggested = report["suggestions"][0]["network"]
+    assert suggested["prediction"]["std"] > 0 and suggested["values"] == []
+
+    candidates = [{"network": text(0)}, {"network": suggested["text"]}, {"parameters": {"x": 1}}]
+    answers = ask("predict_candidates", study="study", candidates=candidates)["report"]
+    first, second, wrong = answers["candidates"]
+    # One model is behind suggestions and candidates.
+    assert second["network"]["prediction"]["mean"] == pytest.approx(suggested["prediction"]["mean"])
+    assert first["member"] and first["network"]["values"] == [values[0]]
+    assert not wrong["member"] and wrong["network"] is None and wrong["reason"]
+
+    verdict = ask("consider", study="study", candidate={"network": text(0)}, agent="random")
+    assert verdict["results"] == 0 and verdict["accepted"] in (True, False) and verdict["advice"]
+    assert "one of the two" in refused("consider", study="study", candidate={})
+    misspelt = {"network": text(0), "parameter": {"lr": 1}}
+    assert "candidate: " in refused("consider", study="study", candidate=misspelt)
+    assert "unknown study" in refused("state", study="none")
+    assert len(archive.proposals.list("study")) == 8
+
+
+@pytest.mark.every_server
+def test_a_run_is_kept_while_the_archive_cannot_be_opened(archive, tmp_path):
+    calls = []
+
+    def connect():
+        calls.append(1)
+        if len(calls) <= 2:
+            raise StoreUnavailableError("no server answers at neo4j://host")
+
+        return archive
+
+    run = {"study": "mine", "metrics": {"val_loss": 0.5}, "network": text(0)}
+
+    async def work():
+        access = ArchiveAccess(connect, tmp_path)
+        async with Client(server.create(access, write=True)) as connected:
+            kept = await connected.call_tool("record_run", run)
+            refused = await connected.call_tool("record_run", {**run, "network": "abcdef"})
+            return kept, refused
+
+    kept, refused = anyio.run(work)
+    assert not kept.is_error and kept.structured_content["new"]
+    assert "no server answers" in kept.structured_content["note"]
+    assert refused.is_error and "cannot be looked up now" in refused.content[0].text
+    (made,) = deliver_all(archive, pending_runs(tmp_path / "runs"))
+    assert archive.studies.evaluation(made.id).value == 0.5
 
 
 def test_texts_of_others_stay_data(archive, ask):

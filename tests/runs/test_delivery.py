@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from archive import agents, space
 from archive.agents import recommendation
 from archive.architecture import codec
 from archive.queries.runs import find_runs, runs_of_network
@@ -149,6 +150,25 @@ def test_a_run_that_the_archive_refuses_holds_no_other(archive, runs, capsys):
         capsys.readouterr().err
     )
     assert len(list(pending_runs(runs.home / "runs"))) == 2
+
+
+def test_a_study_of_a_search_takes_its_members_and_other_runs_stand_beside_it(
+    archive, runs, capsys
+):
+    searched = space.Space(lr=space.real(0, 1))
+    agents.study(archive, "s", searched, objective="loss", direction="minimise", budget=1)
+    runs.write(values={"lr": 0.5, "epochs": 3})
+    (other,) = runs.deliver()
+    assert other.id == "s-runs#00000" and "'s-runs': " in capsys.readouterr().err
+    beside = archive.studies.get("s-runs")
+    assert (beside.space, beside.objective, beside.direction) == ("program", "loss", "minimise")
+    runs.write(values={"lr": 0.5})
+    assert [proposal.id for proposal in runs.deliver()] == ["s#00000"]
+    assert [seen.value for seen in archive.studies.history("s")] == [1.0]
+    # Its budget is spent.
+    runs.write(values={"lr": 0.25})
+    assert [proposal.id for proposal in runs.deliver()] == ["s-runs#00001"]
+    assert runs.deliver() == []
 
 
 def test_a_killed_run_has_what_its_program_told(archive, runs):

@@ -9,7 +9,7 @@ from archive.errors import StoreUnavailableError, UsageError
 from archive.runs.delivery import deliver_all
 from archive.runs.run_folder import pending_runs
 from archive.runs.told import telling
-from archive.runs.told.telling import record_told
+from archive.runs.told.telling import keep_told, record_told
 from archive.runs.told.told_run import ToldRun
 from archive.store.records import State, Study
 from tests.support.stores import cells
@@ -31,6 +31,8 @@ WHOLE = ToldRun(
 def home(archive, tmp_path, monkeypatch):
     """Keep the folders of runs of each test apart."""
     monkeypatch.setattr(telling, "runs_of", lambda _: tmp_path / "runs")
+    # Tests deliver themselves: a process would deliver the runs of the server's home.
+    monkeypatch.setattr(telling, "start_delivery", lambda _: (tmp_path / "started").touch())
     return tmp_path
 
 
@@ -83,10 +85,9 @@ def test_a_repeated_call_adds_nothing_and_a_token_is_of_one_run(archive, home):
 def test_a_failure_is_a_result_and_waits_for_its_study(archive, home):
     failed = ToldRun("s", reason="out of memory: token hf_abcdefghijklmnopqrstuv", values={"lr": 9})
     waiting = record_told(archive, failed)
-    assert waiting.run is None and "a study begins with its first run that has a metric" in (
-        waiting.note
-    )
+    assert waiting.run is None and "until its study begins, with its first run" in waiting.note
     record_told(archive, WHOLE)
+    assert (home / "started").exists()
     (proposal,) = deliver_all(archive, pending_runs(home / "runs"))
     assert proposal.state == State.FAILED
     assert proposal.reason == "out of memory: token ***"
@@ -103,10 +104,38 @@ def test_a_run_is_kept_while_the_database_is_away(archive, home, monkeypatch):
         patched.setattr(type(archive.proposals), "create", refuse)
         outcome = record_told(archive, later)
 
-    assert outcome.run is None and "until the database answers: no answer" in outcome.note
+    assert outcome.run is None and "until the database answers" in outcome.note
     assert pending(home) == [outcome.id]
     assert record_told(archive, later).run.seed == 4
     assert pending(home) == []
+
+
+def test_runs_that_were_kept_without_an_archive_are_delivered_in_their_order(archive, home):
+    away = StoreUnavailableError("no answer")
+    first = keep_told(home, WHOLE, away)
+    child = replace(WHOLE, metrics={"val_loss": 0.25}, parent=first.id, program=None)
+    second = keep_told(home, child, away)
+    assert first.run is None and "until the database answers" in second.note
+    assert sorted(pending(home)) == sorted([first.id, second.id])
+    assert not keep_told(home, WHOLE, away).new
+    with pytest.raises(UsageError, match="a run has metrics, or the reason why it failed"):
+        keep_told(home, ToldRun("s"), away)
+
+    made = deliver_all(archive, pending_runs(home / "runs"))
+    assert [proposal.request for proposal in made] == [first.id, second.id]
+    run = record_told(archive, child).run
+    assert (run.run, run.parent, run.program) == (made[1].id, made[0].id, "train.py")
+
+
+def test_a_study_that_is_away_at_its_check_keeps_the_run(archive, home, monkeypatch):
+    def refuse(*_, **__):
+        raise StoreUnavailableError("no answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(archive.studies), "names", refuse)
+        assert record_told(archive, WHOLE).run is None
+
+    assert record_told(archive, WHOLE).run.value == 0.5
 
 
 def test_a_study_with_a_space_takes_its_members_and_no_others(archive, home):
@@ -128,23 +157,31 @@ def test_a_study_with_a_space_takes_its_members_and_no_others(archive, home):
 
 
 def test_values_of_a_space_of_parameters_are_a_configuration(archive):
-    agents.study(archive, "knobs", space.Space(lr=space.real(0, 1)), objective="acc")
+    searched = space.Space(lr=space.real(0, 1), width=space.integer(1, 9, default=4))
+    agents.study(archive, "knobs", searched, objective="acc")
     run = record_told(archive, ToldRun("knobs", {"acc": 0.5}, values={"lr": 0.25})).run
-    assert run.values == {"lr": 0.25}
-    with pytest.raises(UsageError, match="lr must be"):
-        record_told(archive, ToldRun("knobs", {"acc": 0.5}, values={"lr": 2}))
+    assert run.values == {"lr": 0.25, "width": 4}
+    # A result belongs to no guessed value.
+    for wrong in ({"lr": 2}, {"width": 3}, {"lr": 0.5, "depth": 1}):
+        with pytest.raises(UsageError):
+            record_told(archive, ToldRun("knobs", {"acc": 0.5}, values=wrong))
+
+    assert len(archive.proposals.list("knobs")) == 1
 
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"metrics": {}, "curve": {}}, "needs the metric that it judges by, minimise or maximise"),
+        ({"metrics": {}, "curve": {}}, "a run has metrics, or the reason why it failed"),
         ({"metrics": {"size": 1.0}, "curve": {}}, "metrics of the run: size"),
         ({"metrics": {"val_loss": float("nan")}}, "a run that diverged has a reason instead"),
         ({"metrics": {"val_loss": True}}, "'val_loss' must be a finite number, got True"),
         ({"metrics": {"\n": 1.0}}, "a metric needs a name"),
         ({"metrics": {f"m{n}": 1.0 for n in range(201)}}, "at most 200 metrics"),
-        ({"objective": "acc", "direction": "maximise"}, "the run has no value of 'acc'"),
+        (
+            {"objective": "acc", "direction": "maximise", "curve": {}},
+            "the run has no value of 'acc'",
+        ),
         ({"curve": {"step": [1], "val_loss": [1.0, 2.0]}}, "step 1, val_loss 2"),
         ({"curve": {"step": [0.5], "val_loss": [1.0]}}, "steps of a curve are whole numbers"),
         ({"curve": {"val_loss": ["x"]}}, "has numbers and nulls, got 'x'"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from pydantic import Field
@@ -33,12 +33,36 @@ AgentName = Annotated[
 ]
 
 
+@dataclass(frozen=True)
+class Suggestions:
+    """Proposals of an agent; the first of them where not all fit."""
+
+    report: SuggestReport
+    truncated: bool = False
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Predictions of candidates; some without the JSON of their network where not all fit."""
+
+    report: CandidateReport
+    truncated: bool = False
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What is known about a study; the first networks of the front where not all fit."""
+
+    report: StudyKnowledge
+    truncated: bool = False
+
+
 def suggest(
     archive: Archive,
     study: StudyName,
     k: Annotated[int, Field(ge=1, le=MOST_CANDIDATES, description="Number of proposals.")] = 3,
     agent: AgentName = None,
-) -> SuggestReport:
+) -> Suggestions:
     """Return what the agent of a study would propose next, each with the predicted mean and standard
     deviation of its value.
 
@@ -47,10 +71,13 @@ def suggest(
     """
     report = suggesting.suggest(archive, study, agent, k)
 
-    def first(count: int) -> SuggestReport:
-        return replace(report, suggestions=report.suggestions[:count])
+    total = len(report.suggestions)
 
-    return largest(first, len(report.suggestions), least=1)
+    def first(count: int) -> Suggestions:
+        shown = replace(report, suggestions=report.suggestions[:count])
+        return Suggestions(shown, truncated=count < total)
+
+    return largest(first, total, least=1)
 
 
 def predict_candidates(
@@ -64,7 +91,7 @@ def predict_candidates(
             description="Networks, or values by name, as `propose` takes them.",
         ),
     ],
-) -> CandidateReport:
+) -> Predictions:
     """Predict the values of your own candidates in a study, with the model that `suggest` uses: mean
     and standard deviation, and the values that the study has of them.
 
@@ -81,7 +108,11 @@ def predict_candidates(
             answers.append(PredictedCandidate(False, reason, None))
 
     whole = replace(report, candidates=answers)
-    return largest(lambda count: _shorten(whole, count), len(answers))
+
+    def shortened(count: int) -> Predictions:
+        return Predictions(_shorten(whole, count), truncated=count < len(answers))
+
+    return largest(shortened, len(answers))
 
 
 def consider(
@@ -93,24 +124,23 @@ def consider(
 
     The verdict is advice: `propose` takes any candidate of the space.
     """
-    (member,), (reason,) = _members(archive, study, [candidate])
-    if reason is not None:
-        raise UsageError(reason)
-
+    space = enqueueing.space_of(archive, archive.studies.get(study), NO_COSTS)
+    member = member_of(archive, space, candidate.network, candidate.parameters)
     return overriding.consider(archive, study, member, agent)
 
 
-def state(archive: Archive, study: StudyName) -> StudyKnowledge:
+def state(archive: Archive, study: StudyName) -> Knowledge:
     """Return what the optimiser of a study knows: the best result or the front, what searching on
     would gain, how well its model predicts, what each value of a decision brings, and where it is
     uncertain.
     """
-    known = knowledge.state(archive, study)
+    report = knowledge.state(archive, study)
 
-    def first(count: int) -> StudyKnowledge:
-        return replace(known, front=known.front[:count])
+    def first(count: int) -> Knowledge:
+        shown = replace(report, front=report.front[:count])
+        return Knowledge(shown, truncated=count < len(report.front))
 
-    return largest(first, len(known.front))
+    return largest(first, len(report.front))
 
 
 def _members(

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from archive.api import Archive
 from archive.errors import UsageError
+from archive.mcp.access import UnopenedArchive
 from archive.mcp.arguments import NetworkArgument, network_of
 from archive.mcp.limits import ROWS, largest
 from archive.queries.runs import TriedRun, find_runs
@@ -17,7 +18,7 @@ from archive.queries.tried.matches import MOST, PlannedRun, RunMatch, find_match
 from archive.runs.code_state import difference_text, told_changes
 from archive.runs.life_cycle import check_objective
 from archive.runs.secrets import Secrets
-from archive.runs.told.telling import ToldOutcome, record_told
+from archive.runs.told.telling import ToldOutcome, keep_told, record_told
 from archive.runs.told.told_run import ToldRun
 
 
@@ -93,7 +94,7 @@ def tried(
 
 
 def record_run(
-    archive: Archive,
+    archive: Archive | UnopenedArchive,
     study: Annotated[
         str, Field(description="Name of its study; the first run with a metric begins a new one.")
     ],
@@ -152,11 +153,12 @@ def record_run(
     ] = None,
 ) -> ToldOutcome:
     """Put a run on record that you have trained yourself, outside of the study's queue: its result,
-    or the reason why it failed.
+    or the reason why it failed. A call that is repeated adds nothing.
 
     The answer has the gain over its parent. In a study with a space of networks or parameters, the
     run has a network or values of that space, and the study's agent learns from it. Secrets are
-    masked. `archive record -- COMMAND` records a command without this call.
+    masked. While the database is away, the run is kept on disk, and `note` says so. `archive record
+    -- COMMAND` records a command without this call.
     """
     objective, direction = check_objective(minimise, maximise)
     told = ToldRun(
@@ -177,6 +179,9 @@ def record_run(
         model=model,
         token=token,
     )
+    if isinstance(archive, UnopenedArchive):
+        return keep_told(archive.home, told, archive.error)
+
     return record_told(archive, told)
 
 

@@ -2,7 +2,7 @@
 
 The run takes the way of recorded runs: a folder on disk first, then the archive. What cannot be a run
 is refused before the folder is made. A run that the database cannot take now stays on disk, and is
-delivered with the next one.
+delivered with the next one; what its study cannot have is then seen only at the delivery.
 
 The id of a run is made of its token and of what is told, so that a repeated call adds nothing, on
 whichever machine; a token that stands for two runs is refused.
@@ -14,7 +14,7 @@ import hashlib
 import json
 import os
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,25 +25,18 @@ from archive.queries.runs import TriedRun, runs_by_id
 from archive.queue.causes import Cause
 from archive.runs.code_state import difference_text, told_changes
 from archive.runs.delivery import deliver
-from archive.runs.graphs import graphs_of
-from archive.runs.life_cycle import end, masked
-from archive.runs.measurements import (
-    Measurements,
-)
-from archive.runs.parents import require_parent
-from archive.runs.run_folder import RunFolder, RunRecord, now, runs_of
+from archive.runs.identity.graphs import graphs_of, program_of
+from archive.runs.identity.parents import require_parent
+from archive.runs.life_cycle import end, masked, start_delivery
+from archive.runs.run_folder import RunFolder, RunRecord, now, pending_runs, runs_of
 from archive.runs.secrets import Secrets
-from archive.runs.told.told_run import ToldRun, check, measure
-from archive.spaces.named_values import values_of_graph
+from archive.runs.told.told_run import ToldRun, check, check_in_study, measure
 from archive.values import storable
 
 if TYPE_CHECKING:
     from archive.api import Archive
-    from archive.runs.parents import ParentRun
 
 MOST_REASON = 2000
-UNNAMED = "program"
-"""Name of a program that is not told."""
 
 
 @dataclass(frozen=True)
@@ -75,30 +68,88 @@ def record_told(archive: Archive, told: ToldRun) -> ToldOutcome:
             run.
         StoreError: Its folder cannot be made.
     """
-    runs = runs_of(archive.connection.settings.home)
-    identifier = _identify(told, runs)
-    folder = RunFolder(runs / identifier)
+    settings = archive.connection.settings
+    runs = runs_of(settings.home)
+    folder = RunFolder(runs / _identify(told, runs))
     record = folder.read()
     new = record is None
     if record is None:
-        measured = measure(told)
-        study = check(archive, told, runs, measured)
-        record = _record(told, identifier, measured)
-        if study is not None:
-            parent = require_parent(archive, folder, record)
-            record.program = told.program or _program_of(parent)
-            # What the study cannot have is refused before anything is written.
-            graphs_of(archive, study, record, _document(told), parent)
+        record = _record(told, folder.id, runs)
+        try:
+            _check_in_study(archive, told, folder, record)
+        except (StoreError, OSError) as error:
+            if isinstance(error, QueryError):
+                raise
 
-        if not folder.path.exists():
-            folder = RunFolder.create(runs, identifier)
+            _write(told, folder, record)
+            return _kept(record, folder, _unreachable(error), new=True)
 
-        if told.network is not None:
-            folder.write_network(_document(told) or {})
+        _write(told, folder, record)
 
-        end(folder, record)
+    outcome = _deliver(archive, folder, record, new=new)
+    if outcome.run is not None and next(pending_runs(runs), None) is not None:
+        # Runs that were kept while the database was away.
+        start_delivery(settings)
 
-    return _deliver(archive, folder, record, new=new)
+    return outcome
+
+
+def keep_told(home: Path, told: ToldRun, error: ArchiveError) -> ToldOutcome:
+    """Keep a run that a program tells of while the archive cannot be opened.
+
+    Args:
+        home: Home of the archive.
+        told: The run.
+        error: Why the archive cannot be opened.
+
+    Raises:
+        UsageError: What is told is no run, or its token stands for another run.
+        StoreError: Its folder cannot be made.
+    """
+    runs = runs_of(home)
+    folder = RunFolder(runs / _identify(told, runs))
+    record = folder.read()
+    new = record is None
+    if record is None:
+        record = _record(told, folder.id, runs)
+        _write(told, folder, record)
+
+    return _kept(record, folder, _unreachable(error), new=new)
+
+
+def _check_in_study(archive: Archive, told: ToldRun, folder: RunFolder, record: RunRecord) -> None:
+    """Check that the study of a run can have it, before anything is written.
+
+    Raises:
+        UsageError: It cannot.
+    """
+    study = check_in_study(archive, told, record.metrics)
+    if study is None:
+        return
+
+    parent = require_parent(archive, folder, record)
+    named = replace(record, program=program_of(record, parent))
+    graphs_of(archive, study, named, _document(told), parent)
+
+
+def _write(told: ToldRun, folder: RunFolder, record: RunRecord) -> None:
+    """Write the folder of a run that has ended."""
+    if not folder.path.exists():
+        folder = RunFolder.create(folder.path.parent, folder.id)
+
+    if told.network is not None:
+        folder.write_network(_document(told) or {})
+
+    end(folder, record)
+
+
+def _unreachable(error: Exception) -> str:
+    return f"until the database answers, and is then delivered with the next run: {first_line(error, 300)}"
+
+
+def _kept(record: RunRecord, folder: RunFolder, reason: str, *, new: bool) -> ToldOutcome:
+    """Return a run that is on disk alone."""
+    return ToldOutcome(record.id, new, None, f"the run is kept in {folder.path} {reason}")
 
 
 def _deliver(archive: Archive, folder: RunFolder, record: RunRecord, *, new: bool) -> ToldOutcome:
@@ -110,19 +161,14 @@ def _deliver(archive: Archive, folder: RunFolder, record: RunRecord, *, new: boo
             _discard(folder, new=new)
             raise
 
-        note = (
-            f"the run is kept in {folder.path} until the database answers: {first_line(error, 300)}"
-        )
-        return ToldOutcome(record.id, new, None, note)
+        return _kept(record, folder, _unreachable(error), new=new)
     except ArchiveError:
         _discard(folder, new=new)
         raise
 
     if proposal is None:
-        note = (
-            f"the run is kept in {folder.path}: a study begins with its first run that has a metric"
-        )
-        return ToldOutcome(record.id, new, None, note)
+        reason = "until its study begins, with its first run that has a metric"
+        return _kept(record, folder, reason, new=new)
 
     (run,) = runs_by_id(archive.connection, [proposal.id])
     return ToldOutcome(record.id, new, run, None)
@@ -177,8 +223,14 @@ def _document(told: ToldRun) -> dict[str, Any] | None:
     return {"architecture": codec.to_dict(network), "key": network.functional_key}
 
 
-def _record(told: ToldRun, identifier: str, measured: Measurements) -> RunRecord:
-    """Return the record of a run, with its secrets masked."""
+def _record(told: ToldRun, identifier: str, runs: Path) -> RunRecord:
+    """Return the record of a run, with its secrets masked.
+
+    Raises:
+        UsageError: What is told is no run.
+    """
+    check(told, runs)
+    measured = measure(told)
     secrets = Secrets.find(os.environ)
     finished = now()
     started = finished - round(1000 * (told.seconds or 0.0))
@@ -190,7 +242,7 @@ def _record(told: ToldRun, identifier: str, measured: Measurements) -> RunRecord
     return RunRecord(
         id=identifier,
         study=told.study,
-        program=told.program or UNNAMED,
+        program=told.program or "",
         values=masked(told.values, secrets),
         seed=told.seed,
         motivation=mask(told.motivation),
@@ -214,11 +266,3 @@ def _difference(diff: str | None, secrets: Secrets) -> str | None:
     """Return a difference as it is kept; None where it changes nothing."""
     changes = [] if diff is None else told_changes(storable(diff))
     return difference_text(changes, secrets) or None
-
-
-def _program_of(parent: ParentRun | None) -> str:
-    """Return the name of the program of a parent."""
-    if parent is None:
-        return UNNAMED
-
-    return str(values_of_graph(parent.architecture).get("program", UNNAMED))

@@ -157,11 +157,15 @@ def _step(value: Any) -> int:
     raise UsageError(f"the steps of a curve are whole numbers from 0, got {value!r:.60}")
 
 
-def check(archive: Archive, told: ToldRun, runs: Path, measured: Measurements) -> Study | None:
-    """Check what is told, and return the study of the run; None where there is none yet.
+def check(told: ToldRun, runs: Path) -> None:
+    """Check what is told of a run, as far as that needs no archive.
+
+    Args:
+        told: The run.
+        runs: Folder of the runs, which may be the parent.
 
     Raises:
-        UsageError: It is no run, or the study cannot have it.
+        UsageError: It is no run.
     """
     request = RunRequest(
         study=told.study, parent=told.parent, objective=told.objective, task=told.task
@@ -189,9 +193,24 @@ def check(archive: Archive, told: ToldRun, runs: Path, measured: Measurements) -
     if told.reason is not None and not told.reason.strip():
         raise UsageError("the reason of a failure is empty")
 
+    if told.reason is None and not told.metrics and not told.curve:
+        raise UsageError("a run has metrics, or the reason why it failed")
+
+
+def check_in_study(archive: Archive, told: ToldRun, metrics: Mapping[str, float]) -> Study | None:
+    """Check that a run fits to its study, and return the study; None where there is none yet.
+
+    Args:
+        archive: The archive.
+        told: The run.
+        metrics: Its last metrics.
+
+    Raises:
+        UsageError: The study cannot have it.
+    """
     if told.study not in archive.studies.names():
         if told.reason is None:
-            _check_new(told, measured)
+            _check_new(told, metrics)
 
         return None
 
@@ -202,16 +221,15 @@ def check(archive: Archive, told: ToldRun, runs: Path, measured: Measurements) -
         )
 
     if told.reason is None:
-        _check_value(study.objective, measured)
+        _check_value(study.objective, metrics)
 
     return study
 
 
-def _check_new(told: ToldRun, measured: Measurements) -> None:
+def _check_new(told: ToldRun, metrics: Mapping[str, float]) -> None:
     """Check that a new study knows which metric it judges by."""
-    metrics = measured.result()
     if told.objective is not None:
-        _check_value(told.objective, measured)
+        _check_value(told.objective, metrics)
     elif not metrics or choose_objective(metrics) is None:
         names = ", ".join(list(metrics)[:8]) or "none"
         raise UsageError(
@@ -220,8 +238,7 @@ def _check_new(told: ToldRun, measured: Measurements) -> None:
         )
 
 
-def _check_value(objective: str, measured: Measurements) -> None:
-    metrics = measured.result()
+def _check_value(objective: str, metrics: Mapping[str, float]) -> None:
     if objective not in metrics:
         names = ", ".join(list(metrics)[:8]) or "none"
         raise UsageError(

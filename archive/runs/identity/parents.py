@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
 from archive.queries.runs import best_and_last
-from archive.runs.run_folder import RunFolder, RunRecord
+from archive.runs.run_folder import RunFolder, RunRecord, now
 from archive.store.properties import proposal_id, whole_id
 from archive.store.records import Proposal
 from archive.values import whole_number
@@ -61,9 +61,11 @@ def require_parent(archive: Archive, folder: RunFolder, record: RunRecord) -> Pa
 def _parent_id(archive: Archive, folder: RunFolder, parent: str, record: RunRecord) -> str | None:
     """Return the id of the proposal that a user names as parent; None where there is none."""
     if parent in ("best", "last"):
-        # As it was when the run began: others may have ended before this one is delivered.
+        # As it was when the run began: others may have ended before this one is delivered. A run that
+        # is told may have begun at any time.
+        moment = record.finished if record.is_told else record.started
         direction = archive.studies.get(record.study).direction
-        named = best_and_last(archive.connection, record.study, direction, record.started)
+        named = best_and_last(archive.connection, record.study, direction, moment or now())
         return None if named is None else named[parent == "last"]
 
     number = whole_number(parent.lstrip("#"))

@@ -27,13 +27,16 @@ from archive.spaces.named_values import values_of_graph
 
 if TYPE_CHECKING:
     from archive.api import Archive
-    from archive.runs.parents import ParentRun
+    from archive.runs.identity.parents import ParentRun
     from archive.runs.run_folder import RunRecord
     from archive.spaces.base import Space
     from archive.store.records import Study
 
 CODE = "code"
 """Name of the value that has the digest of the source files."""
+
+UNNAMED = "program"
+"""Name of a program that is not told."""
 
 
 def graphs_of(
@@ -111,14 +114,25 @@ def code_of(record: RunRecord, parent: ParentRun | None) -> str | None:
     return total.hexdigest()[:12]
 
 
+def program_of(record: RunRecord, parent: ParentRun | None) -> str:
+    """Return the name of a run's program: its own, or else the parent's."""
+    if record.program or parent is None:
+        return record.program or UNNAMED
+
+    return str(values_of_graph(parent.architecture).get("program", UNNAMED))
+
+
 def _member(space: Space, values: Mapping[str, Any], network: Architecture | None) -> Architecture:
-    """Return the member of a space that a run evaluated."""
+    """Return the member of a space that a run evaluated.
+
+    A value that is left out has its default, if it has one: a result belongs to no guessed value.
+    """
     joint = joint_space_of(space)
     if network is not None and joint is not None:
-        return joint.complete(network, values)
+        return joint.member(network, values)
 
     if values:
-        return space.of_names(space.fill(values))
+        return space.of_names(values)
 
     if network is None:
         raise UsageError(
