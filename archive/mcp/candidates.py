@@ -28,7 +28,7 @@ Parameters = Annotated[
 
 
 @dataclass(frozen=True)
-class Candidate:
+class CallerCandidate:
     """A network that a caller thinks of, or values by name."""
 
     # A misspelt name must not be left out silently.

@@ -22,7 +22,7 @@ from archive.architecture.graph import Architecture
 from archive.constraints import NO_COSTS
 from archive.errors import UsageError
 from archive.mcp.arguments import StudyName
-from archive.mcp.candidates import Candidate, member_of
+from archive.mcp.candidates import CallerCandidate, member_of
 from archive.mcp.limits import largest
 
 MOST_CANDIDATES = 50
@@ -84,7 +84,7 @@ def predict_candidates(
     archive: Archive,
     study: StudyName,
     candidates: Annotated[
-        list[Candidate],
+        list[CallerCandidate],
         Field(
             min_length=1,
             max_length=MOST_CANDIDATES,
@@ -116,7 +116,7 @@ def predict_candidates(
 
 
 def consider(
-    archive: Archive, study: StudyName, candidate: Candidate, agent: AgentName = None
+    archive: Archive, study: StudyName, candidate: CallerCandidate, agent: AgentName = None
 ) -> OverrideReport:
     """Judge whether a candidate of yours should be evaluated in place of the agent's next
     suggestion, from the predictions of both, and from what your earlier candidates brought beyond
@@ -144,7 +144,7 @@ def state(archive: Archive, study: StudyName) -> Knowledge:
 
 
 def _members(
-    archive: Archive, study: str, candidates: Sequence[Candidate]
+    archive: Archive, study: str, candidates: Sequence[CallerCandidate]
 ) -> tuple[list[Architecture], list[str | None]]:
     """Return the candidates that are networks, and for each the reason why it is none."""
     space = enqueueing.space_of(archive, archive.studies.get(study), NO_COSTS)
