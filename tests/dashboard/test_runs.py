@@ -75,7 +75,7 @@ def test_a_row_says_what_a_run_changed_and_has_the_chosen_columns(archive, clien
     assert (row["gain"], row["parent_number"], row["motivation"]) == (1.0, 2, "tanh")
     assert row["cells"] == {"parameter_act": "tanh", "metric_doubled": 2.0}
     named = client.get("/api/study/run_columns?study=study").json()
-    assert {each["name"]: each["differs"] for each in named["values"]} == {
+    assert {entry["name"]: entry["differs"] for entry in named["values"]} == {
         "lr": True,
         "width": True,
         "act": True,
@@ -164,7 +164,7 @@ def test_a_run_has_its_change_and_what_it_brought(archive, client):
     assert kinds[0] == "name" and kinds[-1] == "file"
     assert set(kinds[1:-1]) == {"network"}
     repeated = client.get("/api/run?study=study&number=0").json()
-    assert [(each["number"], each["seed"]) for each in repeated["repeats"]] == [(0, 0), (1, 1)]
+    assert [(run["number"], run["seed"]) for run in repeated["repeats"]] == [(0, 0), (1, 1)]
     assert repeated["spread"]["mean"] == 3.25
     assert math.isclose(repeated["spread"]["high"] - 3.25, 12.706 * 0.25, rel_tol=1e-3)
     assert [run["number"] for run in repeated["children"]] == [2, 3]
@@ -172,6 +172,28 @@ def test_a_run_has_its_change_and_what_it_brought(archive, client):
     assert (failed["reason"], failed["value"], failed["rank"]) == ("diverged", None, None)
     assert failed["curve"] == {"steps": [1.0], "curves": {"loss": [9.0]}}
     assert client.get("/api/run?study=study&number=99").status_code == 404
+
+
+def test_a_long_way_to_a_run_has_its_first_step_and_the_last_ones(archive, client):
+    chain = [StoredRun({"lr": number}, 100.0 - number, number - 1) for number in range(1, 30)]
+    store_runs(archive, [StoredRun({"lr": 0}, 100.0), *chain])
+    answer = client.get("/api/run?study=study&number=29").json()
+    assert [run["number"] for run in answer["ancestors"]] == [0, *range(18, 29)]
+    assert answer["skipped_ancestors"] == 17
+    answer = client.get("/api/run?study=study&number=12").json()
+    assert [run["number"] for run in answer["ancestors"]] == list(range(12))
+    assert answer["skipped_ancestors"] == 0
+
+
+def test_a_value_that_the_last_run_introduced_is_a_column(archive, client):
+    store_runs(archive, [StoredRun({"lr": number}, 1.0) for number in range(20)])
+    before = client.get("/api/study/run_columns?study=study").json()
+    assert ([entry["name"] for entry in before["values"]], before["parents"]) == (["lr"], False)
+    store_runs(archive, [StoredRun({"lr": 0, "momentum": 0.9}, 0.5, 0)])
+    client.app.state.news.hurry("study:study")
+    after = client.get("/api/study/run_columns?study=study").json()
+    assert [entry["name"] for entry in after["values"]] == ["lr", "momentum"]
+    assert after["parents"]
 
 
 def test_a_study_without_runs_with_a_result_has_no_best_run(archive, client):

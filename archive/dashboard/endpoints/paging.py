@@ -15,14 +15,37 @@ SMALL_SHARE = 10
 
 
 def sorted_part(
-    items: Sequence[T], key: Callable[[T], Any], descending: bool, begin: int, end: int
+    items: Iterable[T],
+    value: Callable[[T], Any],
+    descending: bool,
+    begin: int,
+    end: int,
+    key: Callable[[T], Any] | None = None,
 ) -> list[T]:
-    """Return items `begin` to `end` of those sorted by a key."""
-    if SMALL_SHARE * end < len(items):
-        first = heapq.nlargest if descending else heapq.nsmallest
-        return first(end, items, key=key)[begin:]
+    """Return items `begin` to `end` of those sorted by a value that each may have.
 
-    return sorted(items, key=key, reverse=descending)[begin:end]
+    Items without a value, None or NaN, come last in either order.
+
+    Args:
+        items: The items.
+        value: Returns the value of an item.
+        descending: Whether the largest value is first.
+        begin: Position of the first item of the part.
+        end: Position behind its last item.
+        key: Returns what items with a value are sorted by; None for the value.
+    """
+    present: list[T] = []
+    missing: list[T] = []
+    for item in items:
+        content = value(item)
+        # NaN differs from itself.
+        (missing if content is None or content != content else present).append(item)
+
+    part = _first_of(present, value if key is None else key, descending, end)[begin:]
+    if end > len(present):
+        part += missing[max(0, begin - len(present)) : end - len(present)]
+
+    return part
 
 
 def sorted_numbers(
@@ -30,15 +53,8 @@ def sorted_numbers(
 ) -> list[int]:
     """Return numbers `begin` to `end` of those sorted by a value that each may have.
 
-    Numbers without a value come last in either order. Upwards, texts come behind numbers; equal values
-    are in the order of the numbers.
+    Upwards, texts come behind numbers; equal values are in the order of the numbers.
     """
-    present: list[int] = []
-    missing: list[int] = []
-    for number in numbers:
-        value = values.get(number)
-        # NaN differs from itself.
-        (missing if value is None or value != value else present).append(number)
 
     def key(number: int) -> tuple[bool, Any, int]:
         value = values[number]
@@ -49,8 +65,13 @@ def sorted_numbers(
 
         return True, value if isinstance(value, str) else to_json(value), tie
 
-    part = sorted_part(present, key, descending, begin, end)
-    if end > len(present):
-        part += missing[max(0, begin - len(present)) : end - len(present)]
+    return sorted_part(numbers, values.get, descending, begin, end, key)
 
-    return part
+
+def _first_of(items: Sequence[T], key: Callable[[T], Any], descending: bool, end: int) -> list[T]:
+    """Return the first items of a sorted list, up to `end`."""
+    if SMALL_SHARE * end < len(items):
+        first = heapq.nlargest if descending else heapq.nsmallest
+        return first(end, items, key=key)
+
+    return sorted(items, key=key, reverse=descending)[:end]

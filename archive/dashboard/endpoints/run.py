@@ -77,7 +77,7 @@ def _run(request: Request) -> Response:
     details = details_of_run(archive.connection, identifier)
     run, parent = _with_parent(archive, identifier)
     children = tree.children(number)
-    ancestors = _ancestors(tree, number)
+    ancestors, skipped = _ancestors(tree, number)
     related = {number, *ancestors, *children[:MOST_CHILDREN]}
     lines = describe_runs(archive, name, sorted(related))
     return json_response(
@@ -95,8 +95,9 @@ def _run(request: Request) -> Response:
             "curve": _curve(details),
             "repeats": repeats[:MOST_REPEATS],
             "spread": _spread(repeats),
-            "ancestors": [lines[each] for each in ancestors if each in lines],
-            "children": [lines[each] for each in children[:MOST_CHILDREN] if each in lines],
+            "ancestors": [lines[other] for other in ancestors if other in lines],
+            "skipped_ancestors": skipped,
+            "children": [lines[other] for other in children[:MOST_CHILDREN] if other in lines],
             "further_children": max(0, len(children) - MOST_CHILDREN),
         }
     )
@@ -134,14 +135,14 @@ def _rank(feed: StudyFeed, number: int) -> dict[str, int] | None:
 
 def _repeats(archive: Archive, feed: StudyFeed, number: int) -> list[dict[str, Any]]:
     """Return all runs of the configuration of a run, with their seeds, oldest first."""
-    own = feed.rows.get(number)
-    if own is None:
+    run = feed.rows.get(number)
+    if run is None:
         return []
 
     seeds = RunColumns.of(archive.connection, feed).given("seed")
     repeats = []
     for other, row in feed.rows.items():
-        if row[ARCHITECTURE] == own[ARCHITECTURE]:
+        if row[ARCHITECTURE] == run[ARCHITECTURE]:
             repeats.append(
                 {
                     "number": other,
@@ -158,13 +159,13 @@ def _is_finite(value: float | None) -> bool:
     return value is not None and math.isfinite(value)
 
 
-def _values_of(repeats: Sequence[Mapping[str, Any]]) -> list[float]:
-    return [repeat["value"] for repeat in repeats if _is_finite(repeat["value"])]
-
-
 def _spread(repeats: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Return the mean of repeats with its interval; None of a single result."""
-    values = _values_of(repeats)
+    """Return the mean of whole repeats with its interval; None of a single result."""
+    values = []
+    for repeat in repeats:
+        if repeat["state"] == "COMPLETE" and _is_finite(repeat["value"]):
+            values.append(repeat["value"])
+
     if len(values) < 2:
         return None
 
@@ -172,15 +173,20 @@ def _spread(repeats: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     return {"results": len(values), "mean": fmean(values), "low": low, "high": high}
 
 
-def _ancestors(tree: RunLines, number: int) -> list[int]:
-    """Return the runs that a run came from, the first one first."""
+def _ancestors(tree: RunLines, number: int) -> tuple[list[int], int]:
+    """Return the runs that a run came from, the first one first, and how many are left out.
+
+    Those behind the first one are left out.
+    """
     ancestors: list[int] = []
     parent = tree.parent(number)
-    while parent is not None and len(ancestors) < MOST_ANCESTORS:
+    while parent is not None:
         ancestors.append(parent)
         parent = tree.parent(parent)
 
-    return ancestors[::-1]
+    ancestors.reverse()
+    skipped = max(0, len(ancestors) - MOST_ANCESTORS)
+    return [*ancestors[:1], *ancestors[1 + skipped :]], skipped
 
 
 def _texts_of(run: TriedRun, parent: TriedRun | None, details: RunDetails) -> dict[str, Any]:
@@ -212,7 +218,12 @@ def _texts_of(run: TriedRun, parent: TriedRun | None, details: RunDetails) -> di
 
 def _with_parent(archive: Archive, identifier: str) -> tuple[TriedRun, TriedRun | None]:
     """Return a run, and the run that it is a change of; None without one."""
-    run = runs_by_id(archive.connection, [identifier])[0]
+    runs = runs_by_id(archive.connection, [identifier])
+    if not runs:
+        # It was deleted since the feed has read it.
+        raise UnknownNameError("run", identifier, ())
+
+    run = runs[0]
     if run.parent is None:
         return run, None
 

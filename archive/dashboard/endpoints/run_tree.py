@@ -34,6 +34,7 @@ FIRST, LAST = 2, 10
 """Runs at both ends of a long line; those between are folded."""
 
 MOST_OPEN = 200
+"""Opened runs that an address names; the page shows no more of them than its rows."""
 
 
 def _tree(request: Request) -> Response:

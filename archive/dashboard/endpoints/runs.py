@@ -6,9 +6,10 @@ Answers are bounded, whatever the number of runs: the server sorts and pages.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from operator import itemgetter
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -36,6 +37,9 @@ from archive.queries.tried.changes import NOT_GIVEN
 from archive.store.properties import METRIC, proposal_id
 from archive.store.studies.rows import PARAMETER, SOME, read_rows
 from archive.values import settings_text, whole_number
+
+if TYPE_CHECKING:
+    from archive.database.connection import Connection
 
 OF_FEED = ("number", "state", "value", "seconds", "finished", "reason")
 """Columns that the feed of the study has."""
@@ -141,55 +145,72 @@ def _keys(feed: StudyFeed, columns: RunColumns, by: str) -> Mapping[int, Any]:
     return columns.values(by)
 
 
+@dataclass(frozen=True)
+class _Names:
+    """Names of the columns of a study, as of a version of its feed with so many runs."""
+
+    version: int
+    runs: int
+    document: dict[str, Any]
+
+
 def _columns(request: Request) -> Response:
     """Return the names of the values and metrics of a study's runs, and what differs among them.
 
     Of a study with more than 2,000 runs, so many in even steps.
     """
-    archive = archive_of(request)
-    name = named_study(request)
-    with news_of(request).study(name) as feed:
-        columns = RunColumns.of(archive.connection, feed)
-        document = feed.kept.get("run columns")
-        # The names of a study seldom change, and a page asks for them once.
-        if document is None or document["runs"] < 0.9 * len(feed.rows):
-            sample = pick(list(feed.rows), evenly(len(feed.rows), SAMPLE))
-            values = [columns.values_of(number) for number in sample]
-            document = {"runs": len(feed.rows), "sample": sample, "values": _value_names(values)}
-            document["parents"] = any(columns.given("derived_from").values())
-            feed.kept["run columns"] = document
+    connection = archive_of(request).connection
+    with news_of(request).study(named_study(request)) as feed:
+        names = feed.kept.get("run columns")
+        if names is None or _is_outdated(names, feed):
+            names = _Names(feed.version, len(feed.rows), _name_columns(connection, feed))
+            feed.kept["run columns"] = names
 
-    if "metrics" not in document:
-        ids = [proposal_id(name, number) for number in document.pop("sample")]
-        document["metrics"] = _metric_names(request, ids)
+    return json_response(names.document)
 
-    return json_response({key: document[key] for key in ("values", "metrics", "parents", "runs")})
+
+def _is_outdated(names: _Names, feed: StudyFeed) -> bool:
+    """Return whether names must be read again: in a large study they seldom change."""
+    if len(feed.rows) <= SAMPLE:
+        return names.version != feed.version
+
+    return names.runs < 0.9 * len(feed.rows)
+
+
+def _name_columns(connection: Connection, feed: StudyFeed) -> dict[str, Any]:
+    columns = RunColumns.of(connection, feed)
+    sample = pick(list(feed.rows), evenly(len(feed.rows), SAMPLE))
+    ids = [proposal_id(feed.name, number) for number in sample]
+    return {
+        "values": _value_names([columns.values_of(number) for number in sample]),
+        "metrics": _metric_names(connection, ids),
+        "parents": any(columns.given("derived_from").values()),
+        "runs": len(feed.rows),
+    }
 
 
 def _value_names(values: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the names of values in the order of their first use; those that differ are marked."""
-    seen: dict[str, set[str]] = {}
-    counts: dict[str, int] = {}
+    texts: dict[str, set[str]] = {}
+    counts: Counter[str] = Counter()
     for named in values:
         for name, value in named.items():
             if name in NOT_GIVEN:
                 continue
 
-            seen.setdefault(name, set()).add(repr(value)[:200])
-            counts[name] = counts.get(name, 0) + 1
+            texts.setdefault(name, set()).add(repr(value)[:200])
+            counts[name] += 1
 
     names = []
-    for name, texts in list(seen.items())[:MOST_NAMES]:
-        differs = len(texts) > 1 or counts[name] < len(values)
+    for name, different in list(texts.items())[:MOST_NAMES]:
+        differs = len(different) > 1 or counts[name] < len(values)
         names.append({"name": name, "differs": differs})
 
     return names
 
 
-def _metric_names(request: Request, ids: list[str]) -> list[str]:
-    rows = archive_of(request).connection.read(
-        lambda tx: read_rows(tx, ("metrics",), SOME, evaluated=True, ids=ids)
-    )
+def _metric_names(connection: Connection, ids: list[str]) -> list[str]:
+    rows = connection.read(lambda tx: read_rows(tx, ("metrics",), SOME, evaluated=True, ids=ids))
     names: dict[str, None] = {}
     for (metrics,) in rows:
         for metric, _ in metrics:
@@ -223,12 +244,11 @@ def _find(request: Request) -> Response:
             }
         )
 
-    runs.sort(key=itemgetter("started"), reverse=True)
     return json_response({"runs": runs, "total": total})
 
 
 MOST_RANKED = 50_000
-"""Results of a study whose configurations are ranked: beyond, reading them takes seconds."""
+"""Runs of a study up to which its page has a leaderboard: to rank more takes seconds."""
 
 
 def _leaderboard(request: Request) -> Response:

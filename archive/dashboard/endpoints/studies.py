@@ -162,18 +162,7 @@ def _part(
     Rows without a value come last in either order.
     """
     column = FIELDS.index(by)
-    present: list[Row] = []
-    missing: list[Row] = []
-    for row in rows:
-        # NaN differs from itself.
-        has_value = row[column] is not None and row[column] == row[column]
-        (present if has_value else missing).append(row)
-
-    first = sorted_part(present, itemgetter(column), descending, begin, end)
-    if end > len(present):
-        first += missing[max(0, begin - len(present)) : end - len(present)]
-
-    return first, len(rows)
+    return sorted_part(rows, itemgetter(column), descending, begin, end), len(rows)
 
 
 def _curves(request: Request) -> Response:

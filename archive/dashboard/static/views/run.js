@@ -48,8 +48,11 @@ function show(found) {
 
 /** The runs on the way to a run, with what each changed. @param {any} found */
 function way(found) {
-  return el("ol.steps", {}, [...found.ancestors, found].map((/** @type {any} */ each) => el(each === found ? "li.shown" : "li", {}, each === found ? el("b", {}, `#${each.number}`) : runAnchor(study, each.number), " ",
-    each.value === null ? each.state : el("b", {}, number(each.value)), " ", gainText(each.gain), el("div.what", {}, stepItems(each), each.motivation && el("span.because", {}, each.motivation)))));
+  const step = (/** @type {any} */ each) => el(each === found ? "li.shown" : "li", {}, each === found ? el("b", {}, `#${each.number}`) : runAnchor(study, each.number), " ",
+    each.value === null ? each.state : el("b", {}, number(each.value)), " ", gainText(each.gain), el("div.what", {}, stepItems(each), each.motivation && el("span.because", {}, each.motivation)));
+  const [first, ...others] = [...found.ancestors, found];
+  const skipped = found.skipped_ancestors > 0 && el("li.quiet", {}, `${plural(found.skipped_ancestors, "step")} between`);
+  return el("ol.steps", {}, step(first), skipped, others.map(step));
 }
 
 /** @param {any} found */
