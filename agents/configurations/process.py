@@ -38,7 +38,7 @@ from scipy.optimize import minimize
 
 from archive.agents.configurations.embedding import ArcEmbedding
 from archive.agents.surrogates.base import Array, square_root
-from archive.agents.surrogates.gp.exact import LOG_TWO_PI, try_cholesky
+from archive.agents.surrogates.gp.exact import LOG_TWO_PI, leave_one_out, try_cholesky
 from archive.agents.surrogates.gp.likelihood import some_of
 from archive.errors import NumericalError
 
@@ -282,22 +282,15 @@ def solve(signal: Array, noise: float, data: CodedScores) -> tuple[Array, Array]
 
 def loo_log_densities(factor: Array, weights: Array) -> Array:
     """Return the log density of each value given the others: (u,) float64."""
-    errors, precision = _errors(factor, weights)
+    errors, precision = leave_one_out(factor, weights)
     logs: Array = 0.5 * (np.log(precision) - LOG_TWO_PI - np.square(errors) * precision)
     return logs
 
 
 def left_out(factor: Array, weights: Array, values: Array) -> tuple[Array, Array]:
     """Return means and variances of each value, noise included, given the others: (u,), (u,)."""
-    errors, precision = _errors(factor, weights)
+    errors, precision = leave_one_out(factor, weights)
     return values - errors, 1.0 / precision
-
-
-def _errors(factor: Array, weights: Array) -> tuple[Array, Array]:
-    """Return each value minus its mean given the others, and the precision of it: (u,), (u,)."""
-    inverse, _ = lapack.dpotri(factor, lower=1)
-    precision = inverse.diagonal()
-    return weights / precision, precision
 
 
 def draw(means: Array, covariance: Array, count: int, rng: np.random.Generator) -> Array:

@@ -110,6 +110,23 @@ def test_texts_of_a_table_are_bounded(archive, client):
     assert len(answer.content) < 10_000
 
 
+@pytest.mark.parametrize(
+    "argument, shown, is_whole",
+    [
+        ("a = 1\n  b = 2\n", "a = 1\n  b = 2\n", True),
+        ("", "", True),
+        ("red \x1b[31m", "red ", False),
+        ("x" * 3000, f"{'x' * 2000} … 1,000 letters more", False),
+    ],
+)
+def test_only_a_whole_command_is_offered_for_copying(archive, client, argument, shown, is_whole):
+    command = ["python", "-c", argument]
+    store_runs(archive, [StoredRun({"lr": 0.1}, 1.0, properties={"command": command})])
+    answer = client.get("/api/run?study=study&number=0").json()
+    assert answer["command"] == ["python", "-c", shown]
+    assert answer["is_whole_command"] is is_whole
+
+
 def rows_of_tree(client, query=""):
     answer = client.get(f"/api/study/run_tree?study=study{query}").json()
     return [(row["kind"], row.get("number", row.get("of")), row["level"]) for row in answer["rows"]]

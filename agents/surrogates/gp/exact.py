@@ -136,20 +136,14 @@ class GaussianProcess:
 
         Rasmussen & Williams, 2006, eqs. (5.10) to (5.12).
         """
-        gaps, precisions = self._gaps()
+        gaps, precisions = leave_one_out(self.factor, self.weights)
         densities: Array = 0.5 * (np.log(precisions) - precisions * np.square(gaps) - LOG_TWO_PI)
         return densities
 
     def left_out(self) -> tuple[Array, Array]:
         """Return the leave-one-out means and variances of the values with noise: (n,), (n,)."""
-        gaps, precisions = self._gaps()
+        gaps, precisions = leave_one_out(self.factor, self.weights)
         return self.values - gaps, 1.0 / precisions
-
-    def _gaps(self) -> tuple[Array, Array]:
-        """Return y_i minus its leave-one-out mean, and the precision of it: (n,), (n,)."""
-        inverse, _ = lapack.dpotri(self.factor, lower=1)
-        precisions = inverse.diagonal()
-        return self.weights / precisions, precisions
 
     def predict(self, cross: Array, prior: Array) -> tuple[Array, Array]:
         """Return mean and variance of the noise-free function at m points: (m,) and (m,) float64.
@@ -302,3 +296,15 @@ def log_likelihood(noisy: Array, values: Array) -> float:
     half, _ = lapack.dtrtrs(factor, values, lower=1)
     result = -0.5 * half @ half - np.log(factor.diagonal()).sum() - 0.5 * len(values) * LOG_TWO_PI
     return float(result) if np.isfinite(result) else -np.inf
+
+
+def leave_one_out(factor: Array, weights: Array) -> tuple[Array, Array]:
+    """Return each value minus its mean given the others, and the precision of it: (n,), (n,).
+
+    Args:
+        factor: (n, n) float64: lower Cholesky factor of B.
+        weights: (n,) float64: a.
+    """
+    inverse, _ = lapack.dpotri(factor, lower=1)
+    precisions = inverse.diagonal()
+    return weights / precisions, precisions

@@ -56,7 +56,7 @@ LOG_LETTERS = 2000
 """Letters of a line of a log."""
 
 LONG_TEXT = 2000
-"""Letters of a reason on the page of its run."""
+"""Letters of a reason, or of an argument, on the page of its run."""
 
 
 def _run(request: Request) -> Response:
@@ -195,6 +195,7 @@ def _texts_of(run: TriedRun, parent: TriedRun | None, details: RunDetails) -> di
     for file in files_of_difference((details.diff or "")[:MOST_DIFF]):
         files.append(asdict(file))
 
+    command = _command(details.command)
     return {
         "motivation": brief_text(run.motivation, LONG_TEXT),
         "reason": brief_text(run.reason, LONG_TEXT),
@@ -203,7 +204,8 @@ def _texts_of(run: TriedRun, parent: TriedRun | None, details: RunDetails) -> di
         "files": files[:MOST_FILES],
         "further_files": max(0, len(files) - MOST_FILES),
         "log": _log(details.log_end),
-        "command": [brief_text(part, 200) or "" for part in details.command[:MOST_ARGUMENTS]],
+        "command": command,
+        "is_whole_command": command == details.command,
         "folder": brief_text(details.folder),
         "exit_status": details.exit_status,
         "kept": [brief_text(path) for path in details.kept[:MOST_FILES]],
@@ -214,6 +216,11 @@ def _texts_of(run: TriedRun, parent: TriedRun | None, details: RunDetails) -> di
         "hardware": brief_text(details.hardware),
         "environment": _environment(details.environment),
     }
+
+
+def _command(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments of a command, which may have several lines each."""
+    return [cut_line(plain_text(argument), LONG_TEXT) for argument in arguments[:MOST_ARGUMENTS]]
 
 
 def _with_parent(archive: Archive, identifier: str) -> tuple[TriedRun, TriedRun | None]:

@@ -8,33 +8,33 @@ import { gainText, parentAnchor, runAnchor, spreadWords, stepItems, verdictWords
 
 /**
  * Fill the words beside the change of a run.
- * @param {HTMLElement} element @param {any} found answer of /api/run @param {object} [options] @param {boolean} [options.link] whether it leads to the run's page
+ * @param {HTMLElement} element @param {any} run answer of /api/run @param {object} [options] @param {boolean} [options.link] whether it leads to the run's page
  */
-export function showWords(element, found, options = {}) {
-  const best = found.rank?.place === 1;
-  const result = found.value !== null;
+export function showWords(element, run, options = {}) {
+  const best = run.rank?.place === 1;
+  const result = run.value !== null;
   fill(element,
-    el(best ? "p.eyebrow" : "p.eyebrow.plain", {}, best ? [el("i.star", {}, "★"), " Best run"] : result ? `Number ${found.rank?.place} of ${found.rank?.of} runs with a result` : "No result"),
-    result ? el("p.value", {}, el("b", { id: "best" }, number(found.value)), el("span", {}, el("span", {}, found.objective), el("span.quiet", {}, found.direction === "minimise" ? "smaller is better" : "larger is better")))
-      : el("p.reason.whole", {}, badge(found.state), " ", found.reason ?? ""),
-    found.motivation && el("blockquote", {}, found.motivation),
-    el("p.sure", {}, spreadWords(found)),
-    beaten(found),
-    el("dl.facts", {}, facts(found, options)),
-    el("div.tools.acts", {}, actions(found, options)));
+    el(best ? "p.eyebrow" : "p.eyebrow.plain", {}, best ? [el("i.star", {}, "★"), " Best run"] : result ? `Number ${run.rank?.place} of ${run.rank?.of} runs with a result` : "No result"),
+    result ? el("p.value", {}, el("b", { id: "best" }, number(run.value)), el("span", {}, el("span", {}, run.objective), el("span.quiet", {}, run.direction === "minimise" ? "smaller is better" : "larger is better")))
+      : el("p.reason.whole", {}, badge(run.state), " ", run.reason ?? ""),
+    run.motivation && el("blockquote", {}, run.motivation),
+    el("p.sure", {}, spreadWords(run)),
+    beaten(run),
+    el("dl.facts", {}, facts(run, options)),
+    el("div.tools.acts", {}, actions(run, options)));
 }
 
-/** @param {any} found */
-function beaten(found) {
+/** @param {any} run */
+function beaten(run) {
   const rows = [];
-  const parent = found.ancestors[found.ancestors.length - 1];
-  const sign = found.direction === "minimise" ? -1 : 1;
-  if (found.value !== null && parent?.value != null) rows.push(gain(sign * (found.value - parent.value), ["than its parent, ", parentAnchor(found)], parent.value));
-  const first = found.ancestors[0];
-  if (first && first !== parent && first.value !== null && found.value !== null) {
-    rows.push(gain(sign * (found.value - first.value), ["than the first on its way, ", runAnchor(found.study, first.number)], first.value));
+  const parent = run.ancestors[run.ancestors.length - 1];
+  const sign = run.direction === "minimise" ? -1 : 1;
+  if (run.value !== null && parent?.value != null) rows.push(gain(sign * (run.value - parent.value), ["than its parent, ", parentAnchor(run)], parent.value));
+  const first = run.ancestors[0];
+  if (first && first !== parent && first.value !== null && run.value !== null) {
+    rows.push(gain(sign * (run.value - first.value), ["than the first on its way, ", runAnchor(run.study, first.number)], first.value));
   }
-  const words = verdictWords(found);
+  const words = verdictWords(run);
   return [el("ul.beaten", {}, rows), words.length > 0 && el("p", {}, words)];
 }
 
@@ -44,38 +44,39 @@ function gain(amount, what, value) {
   return el("li", {}, gainText(amount), el("span", {}, `${word} `, ...what), el("span.quiet.number", {}, value == null ? "" : number(value)));
 }
 
-/** @param {any} found @param {{ link?: boolean }} options */
-function facts(found, options) {
+/** @param {any} run @param {{ link?: boolean }} options */
+function facts(run, options) {
   const fact = (/** @type {string} */ title, /** @type {any} */ value) => (value === null || value === undefined ? null : el("div", {}, el("dt", {}, title), el("dd", {}, value)));
-  return [options.link ? fact("run", runAnchor(found.study, found.number)) : null, fact("seed", found.seed), fact("time", found.seconds === null ? null : seconds(Number(found.seconds.toPrecision(3)))),
-    fact("network", found.network && networkAnchor(found.network)), fact("commit", found.commit && el("code", { title: found.commit }, found.commit.slice(0, 10))), fact("branch", found.branch)];
+  return [options.link ? fact("run", runAnchor(run.study, run.number)) : null, fact("seed", run.seed), fact("time", run.seconds === null ? null : seconds(Number(run.seconds.toPrecision(3)))),
+    fact("network", run.network && networkAnchor(run.network)), fact("commit", run.commit && el("code", { title: run.commit }, run.commit.slice(0, 10))), fact("branch", run.branch)];
 }
 
-/** The command that records a change of a run. @param {any} found */
-function changeCommand(found) {
-  const words = found.command.length ? found.command.map(quote) : ["PROGRAM"];
-  return ["archive record", "--study", quote(found.study), "--parent", found.number, "--why '…' --", ...words].join(" ");
+/** The command that records a change of a run. @param {any} run */
+function changeCommand(run) {
+  const words = run.command.length ? run.command.map(quote) : ["PROGRAM"];
+  return ["archive record", "--study", quote(run.study), "--parent", run.number, "--why '…' --", ...words].join(" ");
 }
 
-/** @param {any} found @param {{ link?: boolean }} options */
-function actions(found, options) {
-  const command = changeCommand(found);
-  return [options.link && el("a.button.primary", { href: `/run?${new URLSearchParams({ study: found.study, number: String(found.number) })}` }, "Open the run"),
-    el("button", { type: "button", title: command, onclick: () => copied(command) }, "Copy: record a change of it"),
-    found.network && found.parent_network && found.network !== found.parent_network
-      && el("a.button", { href: `/compare?${new URLSearchParams([["network", found.parent_network], ["network", found.network]])}` }, "Compare the networks")];
+/** @param {any} run @param {{ link?: boolean }} options */
+function actions(run, options) {
+  const command = changeCommand(run);
+  return [options.link && el("a.button.primary", { href: `/run?${new URLSearchParams({ study: run.study, number: String(run.number) })}` }, "Open the run"),
+    // A command of which parts are left out would run something else.
+    run.is_whole_command && el("button", { type: "button", title: command, onclick: () => copied(command) }, "Copy: record a change of it"),
+    run.network && run.parent_network && run.network !== run.parent_network
+      && el("a.button", { href: `/compare?${new URLSearchParams([["network", run.parent_network], ["network", run.network]])}` }, "Compare the networks")];
 }
 
-/** Fill what a run changed: values, and the lines of source files. @param {HTMLElement} element @param {any} found */
-export function showChange(element, found) {
-  const changed = found.values.filter((/** @type {any} */ value) => value.differs);
+/** Fill what a run changed: values, and the lines of source files. @param {HTMLElement} element @param {any} run */
+export function showChange(element, run) {
+  const changed = run.values.filter((/** @type {any} */ value) => value.differs);
   const steps = changed.map((/** @type {any} */ value) => ({ name: value.name, first: value.parent, second: value.value }));
-  const parent = parentAnchor(found);
-  const title = parent ? ["What it changed of ", parent] : found.files.length ? ["What it changed since its commit"] : ["What it was given"];
-  const given = parent ? [] : found.values.map((/** @type {any} */ value) => ({ name: value.name, first: null, second: value.value }));
+  const parent = parentAnchor(run);
+  const title = parent ? ["What it changed of ", parent] : run.files.length ? ["What it changed since its commit"] : ["What it was given"];
+  const given = parent ? [] : run.values.map((/** @type {any} */ value) => ({ name: value.name, first: null, second: value.value }));
   const items = stepItems({ steps: [...steps, ...given], further_steps: 0 });
   fill(element, el("h2", {}, title),
     items.length > 0 && el("p.steps-line", {}, items),
-    found.files.length > 0 && differenceOf(found.files, found.further_files),
-    parent && !items.length && !found.files.length && el("p.quiet", {}, "Nothing but its seed, as far as the record shows."));
+    run.files.length > 0 && differenceOf(run.files, run.further_files),
+    parent && !items.length && !run.files.length && el("p.quiet", {}, "Nothing but its seed, as far as the record shows."));
 }

@@ -37,10 +37,10 @@ export function parentAnchor(run) {
   return el("a.tight", { href: runLink(run.parent.slice(0, at), Number(run.parent.slice(at + 1))) }, name);
 }
 
-/** How far a number may be trusted, by the repeats of its configuration. @param {any} found @returns {(string | HTMLElement)[]} */
-export function spreadWords(found) {
-  const { spread } = found;
-  if (!spread) return found.value === null ? [] : ["One run of this configuration: run it with other seeds to see the noise."];
+/** How far a number may be trusted, by the repeats of its configuration. @param {any} run @returns {(string | HTMLElement)[]} */
+export function spreadWords(run) {
+  const { spread } = run;
+  if (!spread) return run.value === null ? [] : ["One run of this configuration: run it with other seeds to see the noise."];
   const interval = spread.low === null ? "" : `, 95 %: ${rounded(spread.low, spread)} to ${rounded(spread.high, spread)}`;
   return [`The ${spread.results} runs of this configuration have a mean of `, el("b", {}, rounded(spread.mean, spread)), `${interval}.`];
 }
@@ -48,13 +48,13 @@ export function spreadWords(found) {
 /** An end of an interval, with a true minus. @param {number} value @param {any} interval */
 const bound = (value, interval) => rounded(value, interval).replace("-", "−");
 
-/** Whether a configuration is better than its parent's. @param {any} found @returns {(string | HTMLElement | null)[]} */
-export function verdictWords(found) {
-  const { gain, gain_low: low, gain_high: high } = found;
+/** Whether a configuration is better than its parent's. @param {any} run @returns {(string | HTMLElement | null)[]} */
+export function verdictWords(run) {
+  const { gain, gain_low: low, gain_high: high } = run;
   if (gain === null) return [];
   const side = gain > 0 ? "better" : gain < 0 ? "worse" : "equal";
   if (low === null) return [`Whether it is ${side} by more than noise is unknown: run it and its parent with two seeds or more.`];
-  const size = [gainText(gain), `, 95 %: ${bound(low, { low, high })} to ${bound(high, { low, high })}, by the means of ${found.results} and ${found.parent_results} runs`];
+  const size = [gainText(gain), `, 95 %: ${bound(low, { low, high })} to ${bound(high, { low, high })}, by the means of ${run.results} and ${run.parent_results} runs`];
   if (low <= 0 && high >= 0) return ["No more than noise: ", ...size, "."];
   return [`More than noise: ${side}, `, ...size, "."];
 }

@@ -21,13 +21,13 @@ async function load() {
     return;
   }
   try {
-    const found = await api(`/api/run?${new URLSearchParams({ study: name, number: "best" })}`);
-    showChange(change, found);
-    showWords(words, found, { link: true });
+    const run = await api(`/api/run?${new URLSearchParams({ study: name, number: "best" })}`);
+    showChange(change, run);
+    showWords(words, run, { link: true });
     bestRunPart.classList.remove("open");
     // A plot has the width of what is seen.
-    curves.element.hidden = !found.curve;
-    if (found.curve) curves.show(found);
+    curves.element.hidden = !run.curve;
+    if (run.curve) curves.show(run);
   } catch (error) {
     return failed(words, error);
   }

@@ -14,8 +14,8 @@ const table = new Table([
   { name: "what", title: "best run", unsorted: true, cell: (row) => [link(row), " ", row.what ?? ""] },
   { name: "beats", title: "beats by more than noise", unsorted: true, wide: true, cell: (row) => row.beats.join(", ") || "–" },
 ], { sort: "rank" });
-const said = el("p.quiet");
-const card = section("More than noise?", said, table.element);
+const caption = el("p.quiet");
+const card = section("More than noise?", caption, table.element);
 card.hidden = true;
 
 export const leaderboardPart = el("div", {}, card);
@@ -29,13 +29,13 @@ function link(row) {
 
 async function load() {
   try {
-    const found = await api(studyPath(name, "leaderboard"));
-    card.hidden = found.rows.length === 0;
+    const answer = await api(studyPath(name, "leaderboard"));
+    card.hidden = answer.rows.length === 0;
     if (card.hidden) return;
-    said.textContent = `The best of ${found.configurations} configurations of ${found.task} by the mean of their ${found.objective}; runs that differ in their seeds alone are repeats.`;
-    table.show(found.rows);
+    caption.textContent = `The best of ${answer.configurations} configurations of ${answer.task} by the mean of their ${answer.objective}; runs that differ in their seeds alone are repeats.`;
+    table.show(answer.rows);
   } catch (error) {
     card.hidden = false;
-    return failed(said, error);
+    return failed(caption, error);
   }
 }

@@ -57,8 +57,8 @@ function chosen() {
 /** The columns that are shown. On a narrow screen the usual ones are fewer; a user's choice stays. @returns {Column[]} */
 function shown() {
   const names = chosen();
-  const wanted = names ?? usual;
-  const some = columns.filter((column) => wanted.includes(column.name) || column.name === "number");
+  const displayed = names ?? usual;
+  const some = columns.filter((column) => displayed.includes(column.name) || column.name === "number");
   return names ? some : some.map((column) => ({ ...column, wide: !["number", "value", "gain", "steps"].includes(column.name) }));
 }
 
@@ -90,13 +90,13 @@ export const runTableCard = section("Runs", tools, chooser, table.element, pager
 export const refreshRunTable = throttled(2000, load);
 
 let asked = 0;
-/** Whether the columns were asked for. */
-let named = false;
+/** Whether the columns were requested. */
+let hasNames = false;
 
 async function load() {
   const mine = ++asked;
-  if (!named) {
-    named = true;
+  if (!hasNames) {
+    hasNames = true;
     // The direction is known once the study is.
     if (!address.get("order")) table.order(table.sort, table.sort === "value" && sign() > 0);
     nameColumns();
@@ -107,14 +107,14 @@ async function load() {
   for (const column of table.columns) if (/^(parameter_|metric_|code_)/.test(column.name)) query.append("column", column.name);
   table.element.setAttribute("aria-busy", "true");
   try {
-    const found = await api(`/api/study/runs?${query}`);
+    const answer = await api(`/api/study/runs?${query}`);
     if (mine !== asked) return;
-    if (found.best !== best) table.forget();
-    best = found.best;
-    table.show(found.runs);
-    const last = Math.max(0, Math.ceil(found.total / PAGE) - 1);
+    if (answer.best !== best) table.forget();
+    best = answer.best;
+    table.show(answer.runs);
+    const last = Math.max(0, Math.ceil(answer.total / PAGE) - 1);
     const go = (/** @type {number} */ to) => () => { carry({ page: to ? String(to) : null }); load(); };
-    refill(pager, el("span.quiet", { role: "status" }, plural(found.total, "run")), last > 0 && [el("button.small", { type: "button", disabled: page === 0, onclick: go(page - 1) }, "previous"),
+    refill(pager, el("span.quiet", { role: "status" }, plural(answer.total, "run")), last > 0 && [el("button.small", { type: "button", disabled: page === 0, onclick: go(page - 1) }, "previous"),
       `${page + 1} of ${last + 1}`, el("button.small", { type: "button", disabled: page >= last, onclick: go(page + 1) }, "next")]);
   } catch (error) {
     return mine === asked && failed(pager, error);
@@ -125,9 +125,9 @@ async function load() {
 
 /** Ask for the names of values and metrics, and show the usual ones of them. */
 async function nameColumns() {
-  const found = await api(studyPath(name, "run_columns")).catch(() => null);
-  if (!found) {
-    named = false;
+  const answer = await api(studyPath(name, "run_columns")).catch(() => null);
+  if (!answer) {
+    hasNames = false;
     return;
   }
   const cell = (/** @type {string} */ id) => (/** @type {any} */ row) => {
@@ -135,11 +135,11 @@ async function nameColumns() {
     return value === null || value === undefined ? "–" : el("span.reason", {}, settingText(value));
   };
   const column = (/** @type {string} */ id, /** @type {string} */ title) => ({ name: id, title, numeric: true, cell: cell(id) });
-  const { values } = found;
+  const { values } = answer;
   const differing = values.filter((/** @type {any} */ each) => each.differs).slice(0, FIRST_VALUES).map((/** @type {any} */ each) => `parameter_${each.name}`);
-  const fixed = FIXED.filter((each) => found.parents || !["gain", "parent"].includes(each.name)).map((each) => (each.name === "value" ? { ...each, title: study.points.about.objective } : each));
+  const fixed = FIXED.filter((each) => answer.parents || !["gain", "parent"].includes(each.name)).map((each) => (each.name === "value" ? { ...each, title: study.points.about.objective } : each));
   columns = [...fixed.slice(0, 5), ...values.map((/** @type {any} */ each) => column(`parameter_${each.name}`, each.name)),
-    ...found.metrics.filter((/** @type {string} */ each) => each !== study.points.about.objective).map((/** @type {string} */ each) => column(`metric_${each}`, each)), ...fixed.slice(5)];
+    ...answer.metrics.filter((/** @type {string} */ each) => each !== study.points.about.objective).map((/** @type {string} */ each) => column(`metric_${each}`, each)), ...fixed.slice(5)];
   usual = [...USUAL, ...differing, "seed", "seconds"];
   table.choose(shown());
   showChooser();
