@@ -1,8 +1,11 @@
 """Feed-forward parts: GELU, SwiGLU, and experts of which each token uses the best few.
 
 Experts: with probabilities P = softmax(router x), a token uses the k experts of the largest, whose
-outputs are weighted by these probabilities, scaled to a sum of 1. No token is dropped, in training
-or later. The balance of a batch, 1 where all experts get the same share, is
+outputs are weighted by these probabilities, scaled to a sum of 1. With k = 1 the weight is 1, and its
+gradient that of log P: a constant weight would teach the router nothing, and the probability itself,
+as in Switch Transformers, would change the scale of the output. The router computes in float32 at any
+precision. No token is dropped, in training or later. The balance of a batch, 1 where all experts get
+the same share, is
 
     e sum_i f_i mean(P_i)        f_i: share of the tokens' k choices that fall on expert i
 
@@ -71,9 +74,10 @@ class Experts(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return values of the shape of the input."""
         tokens = x.flatten(0, -2)
-        probabilities = self.router(tokens).float().softmax(-1)
+        probabilities = self._route(tokens)
         weights, chosen = probabilities.topk(self.part.active)
-        weights = weights / weights.sum(-1, keepdim=True)
+        total = weights.sum(-1, keepdim=True)
+        weights = weights / (total.detach() if self.part.active == 1 else total)
         counts = torch.bincount(chosen.flatten(), minlength=self.part.experts)
         if self.training:
             shares = counts / chosen.numel()
@@ -90,3 +94,11 @@ class Experts(nn.Module):
         weighted = torch.cat(outputs) * weights.flatten()[order, None].to(x.dtype)
         summed = torch.zeros_like(tokens, dtype=weighted.dtype).index_add(0, rows, weighted)
         return summed.view_as(x)
+
+    def _route(self, tokens: Tensor) -> Tensor:
+        """Return the probability of each expert: (tokens, experts) float32."""
+        # Rounded logits would change the choice of experts.
+        with torch.autocast(tokens.device.type, enabled=False):
+            logits = F.linear(tokens.float(), self.router.weight.float())
+
+        return logits.softmax(-1)

@@ -175,6 +175,30 @@ def test_experts_drop_no_token_and_are_weighted():
         torch.testing.assert_close(experts(x), expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("active", [1, 2])
+def test_routers_learn_from_the_outputs(active):
+    torch.manual_seed(0)
+    experts = Experts(MixtureOfExperts(8, 4, active), 16)
+    experts(torch.randn(6, 16)).square().sum().backward()
+    assert experts.router.weight.grad.abs().max() > 1e-5
+
+
+def test_lower_precision_changes_no_choice_of_experts():
+    torch.manual_seed(0)
+    experts = Experts(MixtureOfExperts(8, 2, 1), 16).eval()
+    with torch.no_grad():
+        # The logits of all tokens differ by less than bfloat16 resolves.
+        experts.router.weight[1] = experts.router.weight[0] * (1 + 2**-12)
+
+    x = torch.randn(40, 16)
+    with torch.no_grad():
+        expected = experts(x)
+        with torch.autocast("cpu", torch.bfloat16):
+            actual = experts(x)
+
+    torch.testing.assert_close(actual, expected, rtol=0.05, atol=0.05)
+
+
 def test_the_balance_of_experts_is_a_term_of_the_loss():
     torch.manual_seed(0)
     module = builders.build(network_of(Block(None, MixtureOfExperts(8, 4, 1))), FORM, 0)
