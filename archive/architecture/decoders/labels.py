@@ -1,4 +1,4 @@
-"""Layers of decoders in a reader's words: `attention 4 heads, 2 of keys and values`."""
+"""Layers of decoders in a reader's words: `4 heads, 2 kv heads, window 32`."""
 
 from __future__ import annotations
 
@@ -19,6 +19,10 @@ _HEADS = frozenset((ATTENTION, SLIDING, GATED_DELTA, MAMBA2))
 def details_of(layer: Layer) -> str:
     """Return the settings of a layer beside its units, empty for a layer without any."""
     values = layer.attributes
+    if not values:
+        # Operations of other spaces may have the same words.
+        return ""
+
     words: list[str] = []
     if layer.op in _HEADS:
         words.append(f"{values.get('heads')} heads")

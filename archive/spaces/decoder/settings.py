@@ -46,6 +46,8 @@ EXPAND = 2
 """Channels of a state-space layer, as a multiple of the width: Mamba's factor."""
 
 _MOST_BLOCKS = 256
+_LARGEST = 1e9
+"""Largest number of any setting: products of two are exact, and 64-bit numbers of the database."""
 
 
 @dataclass(frozen=True)
@@ -205,7 +207,7 @@ _WORDS = {
 }
 _TRUTHS = ("parallel", "tied")
 _REALS = ("rotary_bases", "expansions", "expert_expansions")
-_COUNTS = ("vocabulary", "max_blocks")
+_COUNTS = {"vocabulary": _LARGEST, "max_blocks": _MOST_BLOCKS}
 
 
 def _check(name: str, value: Any) -> Any:
@@ -215,16 +217,16 @@ def _check(name: str, value: Any) -> Any:
         SettingsError: It cannot be used.
     """
     if name in _COUNTS:
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise SettingsError(f"{name} must be a whole number >= 1, got {brief(value)}")
-
-        if name == "max_blocks" and value > _MOST_BLOCKS:
-            raise SettingsError(f"max_blocks must be at most {_MOST_BLOCKS}, got {value}")
+        most = _COUNTS[name]
+        is_whole = isinstance(value, int) and not isinstance(value, bool)
+        if not is_whole or not 1 <= value <= most:
+            what = f"a whole number from 1 to {most:g}"
+            raise SettingsError(f"{name} must be {what}, got {brief(value)}")
 
         return value
 
-    options = [value] if isinstance(value, str | int | float) else value
-    if not isinstance(options, Sequence) or not options or len({*options}) < len(options):
+    options: Any = [value] if isinstance(value, str | int | float) else value
+    if not _are_different(options):
         raise SettingsError(f"{name} must be a list of different values, got {brief(value)}")
 
     if name in _WORDS:
@@ -235,12 +237,13 @@ def _check(name: str, value: Any) -> Any:
             fits = isinstance(option, bool)
         else:
             kinds = int | float if name in _REALS else int
-            fits = isinstance(option, kinds) and not isinstance(option, bool) and option > 0
+            is_kind = isinstance(option, kinds) and not isinstance(option, bool)
+            fits = is_kind and 0 < option <= _LARGEST
 
         if not fits:
-            what = "true or false" if name in _TRUTHS else "numbers > 0"
+            what = "true or false" if name in _TRUTHS else f"numbers > 0 and <= {_LARGEST:.0e}"
             if name not in (*_TRUTHS, *_REALS):
-                what = "whole numbers >= 1"
+                what = f"whole numbers from 1 to {_LARGEST:.0e}"
 
             raise SettingsError(f"{name} must be {what}, got {brief(option)}")
 
@@ -248,6 +251,15 @@ def _check(name: str, value: Any) -> Any:
         return tuple(options)
 
     return tuple(sorted(map(float, options) if name in _REALS else options))
+
+
+def _are_different(options: Any) -> bool:
+    """Return whether options are a list of values, none of them twice."""
+    if not isinstance(options, Sequence) or not options:
+        return False
+
+    scalars = all(isinstance(option, str | int | float) for option in options)
+    return scalars and len({*options}) == len(options)
 
 
 def _check_words(name: str, options: Sequence[Any]) -> tuple[str, ...]:

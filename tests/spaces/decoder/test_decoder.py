@@ -11,6 +11,7 @@ from archive import kernels, spaces
 from archive.architecture.codec import from_json, to_json
 from archive.architecture.decoders import costs
 from archive.architecture.decoders.design import Block, Design, design_of
+from archive.architecture.decoders.labels import details_of
 from archive.architecture.decoders.parts import (
     Attention,
     GatedDelta,
@@ -129,6 +130,10 @@ def test_masses_are_parameters():
         assert (mass == 0) == (layer.op in ("add", "head"))
 
 
+def test_layers_of_other_spaces_have_no_settings():
+    assert details_of(Layer("attention", 4)) == ""
+
+
 @pytest.mark.parametrize("name", ["otmann", "tree-wasserstein", "edit", "weisfeiler-lehman"])
 def test_a_small_change_is_nearer_than_another_network(name):
     near = [Block(ATTENTION, GATED)] * 3
@@ -206,7 +211,7 @@ def test_settings_narrow_the_space():
     [
         ({"widths": [20], "heads": [4]}, "multiples of twice the heads"),
         ({"widths": []}, "widths must be a list of different values, got"),
-        ({"max_blocks": 0}, "max_blocks must be a whole number >= 1, got 0"),
+        ({"max_blocks": 0}, "max_blocks must be a whole number from 1 to 256, got 0"),
         ({"mixers": ["rnn"]}, "mixers are attention, .*got 'rnn'"),
         ({"mixers": ["none"], "feed_forwards": ["none"]}, "more than none"),
         ({"kv_heads": [8], "heads": [4], "widths": [64]}, "kv_heads must have a divisor of 4"),
@@ -214,6 +219,9 @@ def test_settings_narrow_the_space():
         ({"active": [9]}, "active must have a number <= 4 experts"),
         ({"rotary_bases": [0.5]}, "rotary_bases must be > 1, got 0.5"),
         ({"tied": [1]}, "tied must be true or false, got 1"),
+        ({"widths": [[64]]}, "widths must be a list of different values, got"),
+        ({"expansions": [float("inf")]}, "expansions must be numbers > 0 and <= 1e.09, got inf"),
+        ({"vocabulary": 10**30}, "vocabulary must be a whole number from 1 to 1e.09, got 1000"),
     ],
 )
 def test_settings_that_cannot_be_used_are_named(settings, message):
