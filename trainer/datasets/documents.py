@@ -6,7 +6,7 @@
 | file                                | documents                                          |
 |-------------------------------------|----------------------------------------------------|
 | `.jsonl`                            | the field `text` of each line                      |
-| with lines `<|endoftext|>`          | the texts between them                             |
+| with marks `<|endoftext|>`          | the texts between them                             |
 | any other                           | pieces of 4 KiB or more that end behind an empty   |
 |                                     | line, else behind a line                           |
 | `pydoc-topics`                      | the topics of Python's reference (`pydoc_data`)    |
@@ -22,6 +22,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -83,6 +84,8 @@ def topics() -> list[bytes]:
 def split(documents: Sequence[bytes], seed: int) -> DocumentSplit:
     """Return shuffled documents in parts by their bytes: a tenth each is held out.
 
+    Equal documents are in one part.
+
     Args:
         documents: The documents.
         seed: Seed of the order.
@@ -95,15 +98,17 @@ def split(documents: Sequence[bytes], seed: int) -> DocumentSplit:
     parts = DocumentSplit([], [], [])
     test_bytes = 0
     valid_bytes = 0
-    for document in sorted(documents, key=place):
+    for _, equal in groupby(sorted(documents, key=place)):
+        copies = list(equal)
+        size = sum(map(len, copies))
         if test_bytes < HELD_OUT * total:
-            parts.test.append(document)
-            test_bytes += len(document)
+            parts.test.extend(copies)
+            test_bytes += size
         elif valid_bytes < HELD_OUT * total:
-            parts.valid.append(document)
-            valid_bytes += len(document)
+            parts.valid.extend(copies)
+            valid_bytes += size
         else:
-            parts.train.append(document)
+            parts.train.extend(copies)
 
     return parts
 
@@ -133,7 +138,7 @@ def _of_lines(path: Path, raw: bytes) -> list[bytes]:
 
         try:
             text = json.loads(line)["text"]
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, RecursionError):
             text = None
 
         if not isinstance(text, str):

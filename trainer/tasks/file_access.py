@@ -24,7 +24,14 @@ from pathlib import Path
 from typing import Final
 
 from archive import named_files
-from archive.errors import ArchiveError, MissingDataError, UnknownNameError, UnusableFileError
+from archive.errors import (
+    ArchiveError,
+    MissingDataError,
+    UnknownNameError,
+    UnusableFileError,
+    UsageError,
+)
+from archive.files import absolute
 from archive.named_files import RECORD, folder_sha256
 from archive.named_files import recorded as _recorded
 from archive.named_files import resolved as _resolved
@@ -216,6 +223,38 @@ def record_file(home: Path, task: str, sha256: str) -> None:
     real = None if reference is None else _resolved(reference[0])
     if real is not None:
         named_files.record(home, real, sha256)
+
+
+def find_path(reference: str) -> tuple[Path, os.stat_result]:
+    """Return the path that a user named, from the root, and its status.
+
+    Raises:
+        UsageError: There is no such file or folder.
+    """
+    try:
+        path = absolute(reference)
+        return path, path.stat()
+    except OSError as error:
+        raise UsageError(f"cannot read {reference}: {error.strerror}") from None
+    except ValueError as error:
+        # The text cannot be a path.
+        raise UsageError(f"cannot read {reference!r}: {error}") from None
+
+
+def read_file(path: Path) -> bytes:
+    """Return the content of a user's file.
+
+    Raises:
+        UsageError: It cannot be read, or is no regular file.
+    """
+    try:
+        if not path.is_file() and not path.is_dir() and path.exists():
+            # A pipe or a device may have no end.
+            raise UsageError(f"cannot read {path}: it is no regular file")
+
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
 
 
 @contextmanager

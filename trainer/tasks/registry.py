@@ -81,7 +81,7 @@ registry = Registry(
         "nb201-cifar100": "archive.trainer.tasks.benchmark_tables:NB201_CIFAR100",
         "nbmacro": "archive.trainer.tasks.benchmark_tables:NBMACRO",
         "protein": "archive.trainer.tasks.builtin:PROTEIN",
-        "pydoc-topics": "archive.trainer.tasks.text:PYDOC_TOPICS",
+        "pydoc-topics": "archive.trainer.tasks.builtin_text:PYDOC_TOPICS",
         "transnas-autoencoder": "archive.trainer.tasks.benchmark_tables:TRANSNAS_AUTOENCODER",
         "transnas-object": "archive.trainer.tasks.benchmark_tables:TRANSNAS_OBJECT",
         "transnas-scene": "archive.trainer.tasks.benchmark_tables:TRANSNAS_SCENE",

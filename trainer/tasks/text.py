@@ -1,7 +1,7 @@
 """Tasks on text: the next byte is predicted, and the metric is bits per byte of held-out documents.
 
     text:PATH           a file of a user (`archive.trainer.datasets.documents` lists the forms)
-    pydoc-topics        the reference text inside Python, about 0.7 MB of English and code
+    pydoc-topics        the reference text inside Python, half a megabyte of English and code
 
 The name of the protocol contains a digest of the text, since results on other texts do not compare:
 Python's reference changes with its version. The budget is a number of tokens, and a protocol with
@@ -22,10 +22,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from archive.errors import TrainingError, UsageError
-from archive.files import absolute
 from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.tasks.base import Task
-from archive.trainer.tasks.file_access import redacted_errors
+from archive.trainer.tasks.file_access import find_path, read_file, redacted_errors
 
 if TYPE_CHECKING:
     from archive.trainer.datasets.splits import Splits
@@ -41,7 +40,7 @@ STEPS = 12
 """Tokens of a sequence, sequences of a step, epochs, and steps of an epoch in the default protocol:
 245,760 tokens."""
 
-_BUDGET = re.compile(r"(?P<base>.+)/(?P<number>[1-9]\d*)(?P<unit>[kMG])")
+_BUDGET = re.compile(r"(?P<base>.+)/(?P<number>[1-9][0-9]{0,5})(?P<unit>[kMG])")
 _UNITS = {"k": 10**3, "M": 10**6, "G": 10**9}
 _SEED = 0
 
@@ -79,19 +78,11 @@ def parse(name: str) -> Task:
     if not reference:
         raise UsageError(f"a text is named as {FORM}, got {name!r}")
 
-    try:
-        path = absolute(reference)
-        status = path.stat()
-    except OSError as error:
-        raise UsageError(f"cannot read {reference}: {error.strerror}") from None
-    except ValueError as error:
-        # The text cannot be a path.
-        raise UsageError(f"cannot read {reference!r}: {error}") from None
-
+    path, status = find_path(reference)
     if path.is_dir():
         raise UsageError(
-            f'text:{reference} must name a file, got a folder: write its texts as lines {{"text": '
-            '"…"}} of a .jsonl file'
+            f"text:{reference} must name a file, got a folder: write its texts as lines "
+            '{"text": "…"} of a .jsonl file'
         )
 
     return _file_task(path, status.st_mtime_ns, status.st_size)
@@ -108,7 +99,12 @@ def with_budget(protocol: TrainingProtocol, name: str) -> TrainingProtocol | Non
     if match is None or match["base"] != protocol.name:
         return None
 
-    tokens = int(match["number"]) * _UNITS[match["unit"]]
+    number = int(match["number"])
+    if number % 1000 == 0 and match["unit"] != "G":
+        # 8000k would be a second name for 8M, and their results would be kept apart.
+        return None
+
+    tokens = number * _UNITS[match["unit"]]
     epoch = protocol.epochs * protocol.batch * int(protocol.preparation["context"])
     steps = max(1, round(tokens / epoch))
     return None if steps == STEPS else replace(protocol, name=name, epoch_steps=steps)
@@ -116,7 +112,7 @@ def with_budget(protocol: TrainingProtocol, name: str) -> TrainingProtocol | Non
 
 @lru_cache(maxsize=16)
 def _file_task(path: Path, _modified: int, _size: int) -> Task:
-    raw = _bytes(path)
+    raw = read_file(path)
     sha256 = hashlib.sha256(raw).hexdigest()
     return _task(
         f"{PREFIX}{path}",
@@ -191,7 +187,7 @@ def _load(path: Path | None, protocol: TrainingProtocol) -> Splits:
     if path is None:
         documents = texts.topics()
     else:
-        raw = _bytes(path)
+        raw = read_file(path)
         if hashlib.sha256(raw).hexdigest() != protocol.data:
             raise TrainingError(f"{path} has changed since the task was named")
 
@@ -211,13 +207,3 @@ def _documents(path: Path, raw: bytes) -> list[bytes]:
     from archive.trainer.datasets.documents import read_documents
 
     return read_documents(path, raw)
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
-
-
-PYDOC_TOPICS = pydoc_topics()

@@ -38,7 +38,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from archive.errors import TrainingError, UnusableFileError, UsageError
-from archive.files import absolute
 from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.tasks.base import Task
 from archive.trainer.tasks.builtin import DIABETES, DIGITS, FASHION_MNIST, NAVAL
@@ -46,6 +45,8 @@ from archive.trainer.tasks.file_access import (
     BALANCED,
     KINDS,
     SKIP_BAD,
+    find_path,
+    read_file,
     redacted_errors,
     reference_of,
     sha256_of_path,
@@ -140,16 +141,9 @@ def parse(name: str) -> Task:
         raise UsageError(f"a folder of images is named as images:FOLDER, got {name!r}")
 
     target = _target(form, column, name)
-    try:
-        path = absolute(reference)
-        status = path.stat()
-        if form == "images":
-            return _folder_task(path, target)
-    except OSError as error:
-        raise UsageError(f"cannot read {reference}: {error.strerror}") from None
-    except ValueError as error:
-        # The text cannot be a path.
-        raise UsageError(f"cannot read {reference!r}: {error}") from None
+    path, status = find_path(reference)
+    if form == "images":
+        return _folder_task(path, target)
 
     return _task(path, target, status.st_mtime_ns, status.st_size)
 
@@ -158,7 +152,12 @@ def _folder_task(folder: Path, target: FileTarget) -> Task:
     if not folder.is_dir():
         raise UsageError(f"images:{folder} must name a folder, got a file")
 
-    return _images_task(folder, target, sha256_of_path(Path(os.path.realpath(folder))))
+    try:
+        digest = sha256_of_path(Path(os.path.realpath(folder)))
+    except OSError as error:
+        raise UsageError(f"cannot read {folder}: {error.strerror}") from None
+
+    return _images_task(folder, target, digest)
 
 
 TABLES = ("csv", "parquet")
@@ -209,7 +208,7 @@ def _check_sides(size: tuple[int, int], name: str) -> None:
 
 @lru_cache(maxsize=16)
 def _task(path: Path, target: FileTarget, _modified: int, _size: int) -> Task:
-    raw = _bytes(path)
+    raw = read_file(path)
     return _task_of(path, target, hashlib.sha256(raw).hexdigest(), _content(path, raw, target))
 
 
@@ -352,7 +351,7 @@ def _rows(path: Path, target: FileTarget, protocol: TrainingProtocol) -> Rows:
 
         return _encoded(_images(path, digest, target), protocol)
 
-    raw = _bytes(path)
+    raw = read_file(path)
     if hashlib.sha256(raw).hexdigest() != protocol.data:
         raise TrainingError(changed)
 
@@ -368,13 +367,6 @@ def _encoded(content: FileContent, protocol: TrainingProtocol) -> Rows:
 
     train = layout.choose(content.rows, protocol)["train"]
     return replace(content.rows, inputs=content.encode(train))
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
 
 
 def _content(path: Path, raw: bytes, target: FileTarget) -> FileContent:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -52,6 +53,8 @@ def test_no_document_is_in_two_parts():
         assert 0.1 <= sum(map(len, part)) / total < 0.15
 
     assert documents.split(texts[::-1], 0) == parts
+    copies = documents.split([b"copied"] * 30 + texts, 0)
+    assert sum(b"copied" in part for part in copies) == 1
     assert documents.split(texts, 1) != parts
 
 
@@ -89,6 +92,7 @@ def test_a_file_is_a_task(file):
         (b"short", r"leaves 0 sequences of 128 bytes to train.*needs more text"),
         (b"nul \0 byte" * 1000, "bytes of value 0: it is no text"),
         (b'{"text": 3}\n', r'line 1 must be \{"text": "…"\}'),
+        (b'{"text": ' + b"[" * 100_000, r'line 1 must be \{"text": "…"\}'),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_in_one_line(tmp_path, content, message):
@@ -97,8 +101,14 @@ def test_a_file_that_cannot_be_used_is_refused_in_one_line(tmp_path, content, me
     with pytest.raises(UsageError, match=message):
         registry.get(f"text:{path}")
 
-    with pytest.raises(UsageError, match="must name a file, got a folder"):
+    with pytest.raises(UsageError, match=r'must name a file, got a folder: .*\{"text": "…"\} of'):
         registry.get(f"text:{tmp_path}")
+
+    # Neither ends.
+    os.mkfifo(tmp_path / "pipe")
+    for endless in (tmp_path / "pipe", "/dev/zero"):
+        with pytest.raises(UsageError, match="it is no regular file"):
+            registry.get(f"text:{endless}")
 
     with pytest.raises(UsageError, match="cannot read"):
         registry.get(f"text:{tmp_path / 'missing'}")
@@ -111,7 +121,8 @@ def test_a_budget_is_a_number_of_tokens():
     assert larger.tokens == pytest.approx(8_000_000, rel=0.01)
     assert replace(larger, name=default.name, epoch_steps=default.epoch_steps) == default
     assert PYDOC.protocol(f"{default.name}/2M+morph").inherited_epochs == 2
-    for name in ("/246k", "/8X", "/0M", "/long"):
+    # 8000k would be a second name for 8M.
+    for name in ("/246k", "/8X", "/0M", "/long", "/8000k", "/1000M", f"/{'9' * 5000}G", "/٣M"):
         with pytest.raises(UnknownNameError):
             PYDOC.protocol(default.name + name)
 
