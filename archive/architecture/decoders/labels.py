@@ -1,4 +1,4 @@
-"""Layers of decoders in a reader's words: `4 heads, 2 kv heads, window 32`."""
+"""Layers of decoders in a reader's words: `4 heads, 2 kv heads, window 32, base 10000`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,32 @@ _HEADS = frozenset((ATTENTION, SLIDING, GATED_DELTA, MAMBA2))
 
 def details_of(layer: Layer) -> str:
     """Return the settings of a layer beside its units, empty for a layer without any."""
+    words = _settings_in_words(layer)
+    if words and layer.op in (ATTENTION, SLIDING):
+        words.append(f"base {layer.attributes['rotary_base']:g}")
+
+    return ", ".join(words)
+
+
+def text_of(part: DecoderPart | None, width: int) -> str:
+    """Return a part in words, with its units; `none` for no part.
+
+    The rotary base is left out: it is a choice of the whole network.
+    """
+    if part is None:
+        return "none"
+
+    words = _settings_in_words(part.layer(width))
+    return f"{part.op} {part.units}" + (f" ({', '.join(words)})" if words else "")
+
+
+def _settings_in_words(layer: Layer) -> list[str]:
     values = layer.attributes
+    words: list[str] = []
     if not values:
         # Operations of other spaces may have the same words.
-        return ""
+        return words
 
-    words: list[str] = []
     if layer.op in _HEADS:
         words.append(f"{values.get('heads')} heads")
 
@@ -42,14 +62,4 @@ def details_of(layer: Layer) -> str:
     if layer.op == HEAD and values.get("tied"):
         words.append("tied")
 
-    return ", ".join(words)
-
-
-def text_of(part: DecoderPart | None, width: int) -> str:
-    """Return a part in words, with its units; `none` for no part."""
-    if part is None:
-        return "none"
-
-    layer = part.layer(width)
-    details = details_of(layer)
-    return f"{part.op} {part.units}" + (f" ({details})" if details else "")
+    return words
