@@ -86,6 +86,8 @@ class Vocabulary:
             None where there is no such number.
         attributes: Whether layers have attributes beside units and stride, which are then optional.
         arguments: Whether operations tell their inputs apart, so that edges have arguments.
+        settings: Names of the attributes by which layers of one operation and size differ, of few
+            values each; with them, attributes are properties of the stored layers.
     """
 
     name: str
@@ -98,6 +100,7 @@ class Vocabulary:
     longest_path: int | None = None
     attributes: bool = False
     arguments: bool = False
+    settings: tuple[str, ...] = ()
 
     @cached_property
     def digest(self) -> str:

@@ -20,9 +20,9 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from archive.architecture import compact
-from archive.architecture.decoders.vocabulary import NAME as DECODER
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.layer_mass import total_mass
+from archive.architecture.operations import vocabulary
 from archive.database.statements import lock
 from archive.errors import InvalidArchitectureError, UnknownNameError, UsageError
 from archive.store.properties import read_column
@@ -426,7 +426,7 @@ def morph(tx: ManagedTransaction, morphs: Iterable[tuple[str, str, Sequence[str]
 
 def _is_detailed(architecture: Architecture) -> bool:
     """Return whether the settings of the layers are stored as properties of their nodes."""
-    return bool(architecture.arguments) or architecture.space == DECODER
+    return bool(architecture.arguments or vocabulary(architecture.space).settings)
 
 
 def _row(architecture: Architecture) -> Row:

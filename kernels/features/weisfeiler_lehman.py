@@ -12,6 +12,10 @@ kernels (2021).
 | phi      | number of occurrences of each l_i, for i = 0 ... h                             | one number each      |
 | k, d     | k(x, y) = <phi(x), phi(y)>, d(x, y) = ||phi(x) - phi(y)||                      |                      |
 
+With attributes, a layer counts further features: `0:attention/kv_heads=2` for each of the settings
+that its vocabulary names. They are no part of the labels, so that layers of one operation and size share the
+features of their neighbourhoods whatever their settings.
+
 Labels are compressed without a dictionary: long ones are replaced by their hash. So the name of a
 feature does not depend on other networks, and networks can be prepared one by one.
 """
@@ -26,6 +30,7 @@ from typing import ClassVar, Literal, final, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from archive.architecture import operations
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
 from archive.kernels.features.embedding import Embedded, EmbeddedDistance, matrix, vocabulary
@@ -62,7 +67,7 @@ class WeisfeilerLehman(EmbeddedDistance):
         normalised: Divide phi by its norm, so that size alone does not make networks distant;
             distances are then at most sqrt(2).
         attributes: Put binned units and strides into the labels
-            (`archive.kernels.features.paths.label`).
+            (`archive.kernels.features.paths.label`), and count the settings of layers.
 
     Raises:
         UsageError: A setting is out of range.
@@ -143,7 +148,7 @@ def subtree_counts(
 
     original = {u: label(architecture.layers[u], attributes) for u in live}
     labels = original
-    counts: dict[str, int] = {}
+    counts = _count_settings(architecture) if attributes else {}
     for i in range(iterations + 1):
         if i:
             # The previous label is implied: it is this one without the last hop. So a short name
@@ -153,6 +158,20 @@ def subtree_counts(
         for text in labels.values():
             name = f"{i}:{text}"
             counts[name] = counts.get(name, 0) + 1
+
+    return counts
+
+
+def _count_settings(architecture: Architecture) -> dict[str, int]:
+    settings = operations.vocabulary(architecture.space).settings
+    counts: dict[str, int] = {}
+    for u in architecture.live:
+        layer = architecture.layers[u]
+        for setting in settings:
+            value = layer.attributes.get(setting)
+            if value is not None:
+                name = f"0:{label(layer)}/{setting}={value}"
+                counts[name] = counts.get(name, 0) + 1
 
     return counts
 

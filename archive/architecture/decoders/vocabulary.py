@@ -59,6 +59,16 @@ DECODER = define(
         Operation(HEAD, "head", has_units=True),
     ],
     attributes=True,
+    settings=(
+        "heads",
+        "kv_heads",
+        "window",
+        "state",
+        "rotary_base",
+        "experts",
+        "active",
+        "tied",
+    ),
     # Full and sliding attention differ in their reach alone, the two recurrences in their update.
     tree={
         "mixers": {

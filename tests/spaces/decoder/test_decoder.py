@@ -11,7 +11,7 @@ from archive import kernels, spaces
 from archive.architecture.codec import from_json, to_json
 from archive.architecture.decoders import costs
 from archive.architecture.decoders.design import Block, Design, design_of
-from archive.architecture.decoders.labels import details_of
+from archive.architecture.decoders.labels import details_of, text_of
 from archive.architecture.decoders.parts import (
     Attention,
     GatedDelta,
@@ -130,8 +130,11 @@ def test_masses_are_parameters():
         assert (mass == 0) == (layer.op in ("add", "head"))
 
 
-def test_layers_of_other_spaces_have_no_settings():
+def test_settings_of_layers_in_words():
     assert details_of(Layer("attention", 4)) == ""
+    # Networks that differ in the base alone look different.
+    assert details_of(ATTENTION.layer(16)) == "4 heads, 2 kv heads, base 10000"
+    assert text_of(ATTENTION, 16) == "attention 16 (4 heads, 2 kv heads)"
 
 
 @pytest.mark.parametrize("name", ["otmann", "tree-wasserstein", "edit", "weisfeiler-lehman"])
@@ -141,6 +144,25 @@ def test_a_small_change_is_nearer_than_another_network(name):
     far = [Block(Mamba2(2, 16, 4))] * 3
     first, second, third = (network_of(*blocks) for blocks in (near, changed, far))
     stack = kernels.get(name).distances([first, second, third]).stack.sum(axis=0)
+    assert 0 < stack[0, 1] < stack[0, 2]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        network_of(Block(replace(ATTENTION, kv_heads=4), MixtureOfExperts(32, 4, 1))),
+        network_of(Block(Attention(2, 2, 8, 10_000.0), MixtureOfExperts(32, 4, 1))),
+        network_of(Block(replace(ATTENTION, rotary_base=500.0), MixtureOfExperts(32, 4, 1))),
+        network_of(Block(ATTENTION, MixtureOfExperts(32, 8, 1))),
+        network_of(Block(ATTENTION, MixtureOfExperts(32, 4, 2))),
+        network_of(Block(ATTENTION, MixtureOfExperts(32, 4, 1)), tied=False),
+    ],
+    ids=["kv_heads", "heads", "rotary_base", "experts", "active", "tied"],
+)
+def test_the_portfolio_tells_settings_apart(changed):
+    network = network_of(Block(ATTENTION, MixtureOfExperts(32, 4, 1)))
+    kernel = kernels.get("weisfeiler-lehman", attributes=True)
+    stack = kernel.distances([network, changed, network_of(Block(ATTENTION, GATED))]).stack[0]
     assert 0 < stack[0, 1] < stack[0, 2]
 
 
