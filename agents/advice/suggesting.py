@@ -25,7 +25,7 @@ from archive.agents.advice.documents import (
 from archive.agents.advice.reading import StudyReading, read
 from archive.agents.base import Agent, check_count
 from archive.architecture.graph import Architecture
-from archive.errors import InvalidArchitectureError, UnknownNameError, UsageError
+from archive.errors import UsageError
 from archive.spaces.joint import joint_space_of
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def advise_candidates(
             reading.space.validate(network)
             networks.append(network)
             members.append(position)
-        except (InvalidArchitectureError, UnknownNameError, UsageError) as error:
+        except UsageError as error:
             reason = str(error)
 
         answers.append(PredictedCandidate(reason is None, reason, None))
