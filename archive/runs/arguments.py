@@ -10,8 +10,8 @@
 | `-c CODE`             | the program, by a digest of the code        |
 | any other             | `arguments`: the list of all of them        |
 
-A seed (`--seed`, `--random-seed`) is no part of the configuration: runs that differ in their seeds
-are repeats.
+A seed (`--seed`, `--random-seed`, `train.seed=1`) is no part of the configuration: runs that differ in
+their seeds are repeats.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ import json
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
-from archive.values import whole_number
-
-SEEDS = ("seed", "random_seed", "manual_seed")
-"""Names of options that hold the seed."""
+from archive.values import LARGEST, whole_number
 
 POSITIONAL = "arguments"
 """Name of the value that has the positional arguments."""
+
+_SEED = re.compile(r"(.*[_./ -])?seed", re.IGNORECASE)
+"""Names of values that are seeds: `seed`, `random_seed`, `train/seed`, but not `reseed`."""
 
 _INTERPRETER = re.compile(r"(python|pypy)[\d.]*|bash|sh|zsh|node|julia|Rscript|perl|ruby")
 _OPTION = re.compile(r"--?([A-Za-z][\w.-]*)")
@@ -86,16 +86,48 @@ def read_command(command: Sequence[str]) -> Invocation:
         else:
             positional.append(read_value(word))
 
-    seed = None
-    for name in SEEDS:
-        if name in values:
-            number = values.pop(name)
-            seed = number if isinstance(number, int) and not isinstance(number, bool) else seed
-
+    values, seed = split_seed(values)
     if positional:
         values[POSITIONAL] = positional
 
     return Invocation(program, values, seed)
+
+
+def split_seed(values: Mapping[str, Any]) -> tuple[dict[str, Any], int | None]:
+    """Return values without the seeds among them, and the seed.
+
+    Of several seeds, the one named `seed` is the run's, else the first. A value with the name of a
+    seed that is no whole number of 64 bits (`auto`) stays a value.
+
+    Args:
+        values: Values by name.
+    """
+    kept = {}
+    seeds: dict[str, int] = {}
+    for name, value in values.items():
+        seed = _whole_seed(value) if is_seed_name(str(name)) else None
+        if seed is None:
+            kept[name] = value
+        else:
+            seeds[name] = seed
+
+    return kept, seeds.get("seed", next(iter(seeds.values()), None))
+
+
+def is_seed_name(name: str) -> bool:
+    """Return whether the name of a value or a column says that it is a seed."""
+    return _SEED.fullmatch(name) is not None
+
+
+def _whole_seed(value: Any) -> int | None:
+    """Return a seed as an int; None for any other value. Tables and event files have floats."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+
+    if not -LARGEST <= value < LARGEST or value != int(value):
+        return None
+
+    return int(value)
 
 
 def read_value(text: str) -> Any:

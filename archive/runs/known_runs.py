@@ -30,11 +30,13 @@ class KnownRun:
     Attributes:
         run: Its id.
         study: Name of its study.
-        fingerprint: Digest of program, source files and values (`fingerprint_of`).
+        fingerprint: Digest of program, source files and arguments (`fingerprint_of`); what a program
+            tells of itself is known too late for it.
         network: Functional key of the network that it trained; None where it is unknown.
         metrics: Its last metrics, at most `MOST_METRICS`.
         reason: Why it failed; None where it did not.
         motivation: Reason for it in words; None without one.
+        seed: Its seed; None where it is unknown.
     """
 
     run: str
@@ -44,18 +46,20 @@ class KnownRun:
     metrics: dict[str, float] = field(default_factory=dict)
     reason: str | None = None
     motivation: str | None = None
+    seed: int | None = None
 
     def __str__(self) -> str:
         """Return the run with its outcome on one line."""
+        name = self.run if self.seed is None else f"{self.run} with seed {self.seed}"
         if self.reason is not None:
-            return f"{self.run}, which failed: {self.reason}"
+            return f"{name}, which failed: {self.reason}"
 
         metrics = []
-        for name, value in self.metrics.items():
-            if name not in OF_PROCESS:
-                metrics.append(f"{name} {value:.4g}")
+        for metric, value in self.metrics.items():
+            if metric not in OF_PROCESS:
+                metrics.append(f"{metric} {value:.4g}")
 
-        return f"{self.run}: {', '.join(metrics) or 'no metrics'}"
+        return f"{name}: {', '.join(metrics) or 'no metrics'}"
 
 
 def fingerprint_of(record: RunRecord, code_digest: str | None) -> str:
@@ -81,12 +85,12 @@ def find(runs: Path, *, fingerprint: str = "", network: str = "") -> list[KnownR
     if not digest:
         return []
 
-    runs_found = []
+    earlier = []
     for run in _matching(runs / NAME, digest):
         if digest in (run.fingerprint, run.network):
-            runs_found.append(run)
+            earlier.append(run)
 
-    return runs_found
+    return earlier
 
 
 def _matching(path: Path, text: str) -> Iterator[KnownRun]:

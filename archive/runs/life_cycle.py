@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from archive import settings as settings_module
 from archive.errors import UsageError
 from archive.runs import known_runs
+from archive.runs.arguments import split_seed
 from archive.runs.code_state import CodeState, read_state
 from archive.runs.known_runs import KnownRun
 from archive.runs.measurements import Measurements
@@ -202,13 +203,18 @@ def take_told(
 
     facts = read_told(folder)
     values = facts.pop("values", {})
+    seed = None
     if isinstance(values, dict):
+        values, seed = split_seed(values)
         run.values |= masked(values, secrets)
 
     for name in _TOLD_NAMES:
         # What the command says comes before what the program says.
         if getattr(run, name) is None:
             setattr(run, name, facts.get(name))
+
+    if run.seed is None:
+        run.seed = seed
 
     run.metrics = measurements.result()
     run.curve = measurements.curve()
@@ -223,18 +229,25 @@ def read_told(folder: RunFolder) -> dict[str, Any]:
     return {}
 
 
-def end(folder: RunFolder, run: RunRecord) -> None:
-    """Write the end of a run, and make it known to later ones."""
+def end(folder: RunFolder, run: RunRecord, digest: str) -> None:
+    """Write the end of a run, and make it known to later ones.
+
+    Args:
+        folder: The folder of the run.
+        run: The run.
+        digest: What it was given, as `fingerprint` gives it.
+    """
     folder.write(run)
     network = folder.network()
     ended_run = KnownRun(
         run=run.id,
         study=run.study,
-        fingerprint=fingerprint(run),
+        fingerprint=digest,
         network=None if network is None else network.get("key"),
         metrics=run.metrics,
         reason=run.reason,
         motivation=run.motivation,
+        seed=run.seed,
     )
     with suppress(OSError):
         known_runs.add(folder.path.parent, ended_run)

@@ -94,11 +94,16 @@ class PreparedRun:
         self.record.command = [self._secrets.mask(word) for word in command]
         self.record.values = masked(invocation.values, self._secrets)
         self.record.seed = invocation.seed
-        self.earlier = known_runs.find(self._runs, fingerprint=fingerprint(self.record))
+        self._fingerprint = fingerprint(self.record)
+        self.earlier = known_runs.find(self._runs, fingerprint=self._fingerprint)
 
     @property
     def _runs(self) -> Path:
         return self._folder.path.parent
+
+    def folder_of(self, run: str) -> RunFolder:
+        """Return the folder of another run of this home, by its id."""
+        return RunFolder(self._runs / run)
 
     def discard(self) -> None:
         """Delete the folder of the run, which does not start."""
@@ -168,7 +173,7 @@ class PreparedRun:
         measured = (ended.cpu_seconds, float(ended.peak_memory_bytes))
         record.metrics |= dict(zip(OF_PROCESS, measured, strict=True))
         record.kept = _keep(self._request.keep, self._folder.path / "kept")
-        end(self._folder, record)
+        end(self._folder, record, self._fingerprint)
 
 
 def _keep(patterns: Sequence[str], target: Path) -> list[str]:

@@ -25,6 +25,7 @@ from archive.errors import UsageError
 from archive.files import write_atomically
 from archive.queue.causes import Cause
 from archive.runs import known_runs, life_cycle
+from archive.runs.arguments import split_seed
 from archive.runs.known_runs import KnownRun
 from archive.runs.life_cycle import (
     TOLD,
@@ -33,6 +34,7 @@ from archive.runs.life_cycle import (
     check_objective,
     check_request,
     end,
+    fingerprint,
     masked,
     read_told,
     say,
@@ -213,7 +215,7 @@ class Recording:
             record.cause = (Cause.CRASH if interrupted else Cause.TRAINING).value
 
         take_told(self.folder, record, Measurements(), self._secrets)
-        end(self.folder, record)
+        end(self.folder, record, fingerprint(record))
         life_cycle.start_delivery(self._configuration)
 
 
@@ -244,7 +246,8 @@ def record(
         minimise: Metric that the run is judged by, smaller is better.
         maximise: Metric that the run is judged by, larger is better.
         task: Name of the task; None for the study's.
-        seed: Seed of the run; runs that differ in it alone are repeats.
+        seed: Seed of the run; None takes the one in `config`. Runs that differ in it alone are
+            repeats.
         settings: Settings of the archive; None reads them as commands do.
 
     Raises:
@@ -277,8 +280,9 @@ def record(
     folder = RunFolder.create(runs_of(configuration.home))
     run = begin(folder, request, Path(sys.argv[0] or "python").name)
     run.command = [Secrets.find(os.environ, sys.argv).mask(word) for word in sys.argv]
-    run.values = masked(dict(config or {}), Secrets.find(os.environ))
-    run.seed = seed
+    values, config_seed = split_seed(config or {})
+    run.values = masked(values, Secrets.find(os.environ))
+    run.seed = config_seed if seed is None else seed
     run.environment = describe(sys.executable, os.environ)
     folder.write(run)
     recording = Recording(folder, run, configuration)

@@ -56,6 +56,12 @@ def run_options(command: F) -> F:
     show_default="status, where there is one",
     help="Outcome in a word: crash, failed, timeout … are failures.",
 )
+@click.option(
+    "--seed",
+    metavar="COLUMN",
+    show_default="seed, random_seed and the like",
+    help="Seed: runs that differ in it alone are repeats.",
+)
 @click.option("--metrics", metavar="COLUMNS", help="Further metrics, separated by commas.")
 @click.option(
     "--values",
@@ -100,6 +106,7 @@ def import_runs(ctx: click.Context, /, file: Path, as_json: bool, **options: Any
         motivation=options["motivation"],
         started=options["started"],
         status=options["status"],
+        seed=options["seed"],
         metrics=listed("--metrics", "column", options["metrics"]) or (),
         values=listed("--values", "column", options["values"]),
         curves=options["curves"],

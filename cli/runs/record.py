@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from archive.cli.parameters import Duration
 from archive.cli.render import json_option, print_json, print_message
+
+if TYPE_CHECKING:
+    from archive.runs.known_runs import KnownRun
+    from archive.runs.recorded_command import PreparedRun
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,8 @@ class RecordedRun:
         metrics: Its last metrics by name.
         reason: Why it failed; null where it did not.
         earlier: Ids of the runs of the same program, source files and values.
+        is_skipped: Whether the program was not started, as `--skip-known` says: the document is of
+            the last earlier run with this seed.
     """
 
     run: str
@@ -33,6 +39,7 @@ class RecordedRun:
     metrics: dict[str, float]
     reason: str | None
     earlier: list[str]
+    is_skipped: bool = False
 
 
 @click.command(
@@ -99,10 +106,18 @@ def record(ctx: click.Context, /, command: tuple[str, ...], as_json: bool, **opt
     for earlier_run in prepared.earlier[-3:]:
         print_message(f"the same program, source files and arguments ran before: {earlier_run}")
 
-    finished = [run for run in prepared.earlier if run.reason is None]
-    if options["skip_known"] and finished:
+    repeats = []
+    for earlier_run in prepared.earlier:
+        # Another seed is another result.
+        if earlier_run.reason is None and earlier_run.seed == prepared.record.seed:
+            repeats.append(earlier_run)
+
+    if options["skip_known"] and repeats:
         prepared.discard()
         print_message("it is left out, as --skip-known says")
+        if as_json:
+            print_json(_skipped(prepared, repeats[-1]))
+
         return
 
     # The document alone is on stdout.
@@ -129,6 +144,21 @@ def record(ctx: click.Context, /, command: tuple[str, ...], as_json: bool, **opt
 
     if run.status:
         sys.exit(run.status if run.status > 0 else 128 - run.status)
+
+
+def _skipped(prepared: PreparedRun, repeat: KnownRun) -> RecordedRun:
+    """Return the document of a run that is not started, since an earlier one is equal."""
+    stored = prepared.folder_of(repeat.run).read()
+    return RecordedRun(
+        run=repeat.run,
+        study=repeat.study,
+        proposal=None if stored is None else stored.proposal,
+        status=0,
+        metrics=repeat.metrics,
+        reason=None,
+        earlier=[run.run for run in prepared.earlier],
+        is_skipped=True,
+    )
 
 
 def _metrics(metrics: dict[str, float]) -> str:

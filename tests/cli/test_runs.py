@@ -102,6 +102,20 @@ def test_what_ran_before_is_named_and_can_be_left_out(user, capfd):
     assert f"ran before: {document['run']}: val_loss 0.5" in again.stderr
     assert "it is left out, as --skip-known says" in again.stderr
     assert not record(user, 0.75, "--skip-known", "--json").stderr
+    (skipped,) = check("record", record(user, 0.75, "--skip-known", "--json").stdout)
+    assert skipped["is_skipped"] and skipped["metrics"]["val_loss"] == 0.75
+
+
+def test_another_seed_is_no_repeat_to_skip(user, capfd):
+    program = "import archive\nwith archive.record() as run: run.set(depth=4)\nprint('loss: 1')"
+    (user.folder / "seeded.py").write_text(program)
+    command = ("record", "--json", "--skip-known", "--", sys.executable, "seeded.py", "--seed")
+    (first,) = check("record", user.types(*command, "1").stdout)
+    other = user.types(*command, "2")
+    assert f"ran before: {first['run']} with seed 1: loss 1" in other.stderr
+    assert not check("record", other.stdout)[0]["is_skipped"]
+    (skipped,) = check("record", user.types(*command, "1").stdout)
+    assert (skipped["is_skipped"], skipped["run"]) == (True, first["run"])
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from archive.runs.arguments import read_command
+from archive.runs.arguments import read_command, split_seed
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,19 @@ def test_runs_that_differ_in_their_seeds_have_the_same_values():
     second = read_command(["python", "t.py", "--random-seed=2", "--lr", "1"])
     assert first.values == second.values
     assert (first.seed, second.seed) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("values", "kept", "seed"),
+    [
+        ({"seed": 3, "lr": 1}, {"lr": 1}, 3),
+        ({"data_seed": 1, "seed": 2}, {}, 2),
+        ({"train.Random_Seed": 4.0}, {}, 4),
+        ({"seed": "auto", "random_seed": -7}, {"seed": "auto"}, -7),
+        ({"reseed": True, "seeds": 5}, {"reseed": True, "seeds": 5}, None),
+        ({"seed": True, "a_seed": 2**64, "b_seed": 0.5}, None, None),
+        ({"seed": float("inf"), 7: 8}, None, None),
+    ],
+)
+def test_seeds_are_no_values_of_a_configuration(values, kept, seed):
+    assert split_seed(values) == (values if kept is None else kept, seed)

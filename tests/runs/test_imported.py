@@ -106,6 +106,29 @@ def test_a_crash_is_no_result_whatever_its_value(archive):
     assert runs["first [keep]"].values == {"lr": 0.1}
 
 
+@pytest.mark.parametrize(
+    ("changes", "repeats", "values"),
+    [
+        ({}, [3, 3, 3], {"lr": 0.1, "trial": 3}),
+        ({"seed": "trial"}, [1, 2, 2], {"lr": 0.1, "seed": 1}),
+        ({"values": ("lr", "seed")}, [1, 2, 2], {"lr": 0.1, "seed": 1}),
+    ],
+)
+def test_rows_that_differ_in_their_seeds_are_repeats(archive, changes, repeats, values):
+    rows = [
+        {"loss": 1.0, "lr": 0.1, "seed": 0, "trial": 3},
+        {"loss": 2.0, "lr": 0.1, "seed": 1, "trial": 3},
+        {"loss": 3.0, "lr": 0.1, "seed": 1, "trial": 3},
+    ]
+    imported = import_runs(archive, "s", rows, RunMapping("loss", "minimise", **changes))
+    assert imported.left_out == (["trial"] if "values" in changes else [])
+    runs = find_runs(archive.connection, [])[0][::-1]
+    assert [run.repeats for run in runs] == repeats
+    assert runs[1].values == values
+    seeds = {"seed": [3, 3, 3], "values": [None] * 3}
+    assert [run.seed for run in runs] == seeds.get(next(iter(changes), ""), [0, 1, 1])
+
+
 def test_rows_without_values_are_different_runs(archive):
     import_runs(archive, "s", [{"loss": 1.0}, {"loss": 2.0}], RunMapping("loss", "minimise"))
     assert len({each.architecture.key for each in archive.studies.evaluations("s")}) == 2

@@ -12,17 +12,15 @@ from typing import Any
 
 from archive.errors import SettingsError, UsageError
 from archive.queue.causes import Cause
-from archive.runs.arguments import SEEDS
 from archive.runs.measurements import choose_objective
 from archive.runs.run_log import END_LETTERS
-from archive.values import counted, in_line, is_number
+from archive.values import counted, in_line
 
 MOST_EXAMPLES = 3
 """Names of what is left out that are shown."""
 
 MOST_VALUES = 1_000
 """Values that a run was given; those beyond are left out."""
-
 
 MOST_FILES = 100_000
 """Files of a source that are read."""
@@ -208,19 +206,6 @@ def _flatten(
             name += "_"
 
         values[name] = value
-
-
-def split_seed(values: Mapping[str, Any]) -> tuple[dict[str, Any], int | None]:
-    """Return values without those that are a seed (`seed`, `train_seed`), and the seed."""
-    kept = {}
-    seed = None
-    for name, value in values.items():
-        if not name.lower().endswith(SEEDS):
-            kept[name] = value
-        elif is_number(value) and float(value).is_integer():
-            seed = int(value) if seed is None else seed
-
-    return kept, seed
 
 
 def code_of(commit: str | None, diff: str | None) -> str | None:

@@ -14,6 +14,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from archive.errors import UsageError
+from archive.runs.arguments import split_seed
 from archive.runs.code_state import GIT
 from archive.runs.history.external_run import (
     ExternalHistory,
@@ -22,7 +23,6 @@ from archive.runs.history.external_run import (
     check_path,
     choose_metric,
     flat_values,
-    split_seed,
 )
 from archive.runs.history.patches import changes_of_patch
 from archive.runs.measurements import MOST_FILE_BYTES, Measurements, compile_pattern, flat

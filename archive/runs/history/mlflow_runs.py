@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from archive.errors import ArchiveError, UsageError, first_line
-from archive.runs.arguments import read_value
+from archive.runs.arguments import read_value, split_seed
 from archive.runs.history.external_run import (
     ExternalHistory,
     ExternalRun,
@@ -34,7 +34,6 @@ from archive.runs.history.external_run import (
     flat_values,
     missing_package,
     sorted_runs,
-    split_seed,
 )
 from archive.runs.history.patches import changes_of_patch
 from archive.runs.measurements import MOST_METRICS, Measurements

@@ -23,6 +23,7 @@ from typing import Any
 
 from archive.errors import UsageError, first_line
 from archive.queue.causes import Cause
+from archive.runs.arguments import split_seed
 from archive.runs.history.external_run import (
     ExternalHistory,
     ExternalRun,
@@ -31,7 +32,6 @@ from archive.runs.history.external_run import (
     describe,
     flat_values,
     sorted_runs,
-    split_seed,
 )
 from archive.runs.history.table_columns import time_of
 from archive.runs.history.table_files import read_parquet

@@ -33,6 +33,8 @@ class RunMapping:
         started: Time of its start: ISO 8601, or seconds since 1970.
         status: Word for its outcome: `crash`, `failed`, `timeout` and the like are failures, any other
             word goes with the reason.
+        seed: Its seed; None takes the columns whose names say so (`archive.runs.arguments`), unless
+            they are among `values`.
         metrics: Further metrics.
         values: Values that the run was given; None takes all other columns.
         curves: Curves: a column with a list, or the begin of the names of columns with steps,
@@ -46,6 +48,7 @@ class RunMapping:
     motivation: str | None = None
     started: str | None = None
     status: str | None = None
+    seed: str | None = None
     metrics: tuple[str, ...] = ()
     values: tuple[str, ...] | None = None
     curves: tuple[str, ...] = ()
@@ -90,6 +93,7 @@ def named_columns(mapping: RunMapping) -> list[str]:
         mapping.motivation,
         mapping.started,
         mapping.status,
+        mapping.seed,
     )
     return [column for column in optional if column is not None]
 

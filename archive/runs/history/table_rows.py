@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from archive.errors import UsageError
+from archive.runs.arguments import split_seed
 from archive.runs.history.external_run import ExternalHistory, ExternalRun, cause_of, describe
 from archive.runs.history.table_columns import (
     RunMapping,
@@ -62,6 +63,7 @@ class _Table:
         runs = []
         for identity, row in zip(self._identities, self._rows, strict=True):
             curve = self._curve(row)
+            values, seed = self._values_and_seed(row)
             status = text_of(row, self._mapping.status)
             cause = cause_of(status or "")
             motivation = text_of(row, self._mapping.motivation)
@@ -71,7 +73,7 @@ class _Table:
             runs.append(
                 ExternalRun(
                     identity=identity,
-                    values=self._row_values(row),
+                    values=values,
                     metrics=self._metrics(row, curve),
                     curve=curve,
                     parent=self._parent(row),
@@ -79,6 +81,7 @@ class _Table:
                     reason=None if cause is None else f"{status}, as the table says",
                     cause=None if cause is None else cause.value,
                     started=start_of(row, self._mapping.started),
+                    seed=seed,
                 )
             )
 
@@ -131,6 +134,18 @@ class _Table:
                 kept.append(column)
 
         return kept
+
+    def _values_and_seed(self, row: TableRow) -> tuple[dict[str, Any], int | None]:
+        """Return the values of a row by name, and its seed."""
+        if self._mapping.seed is not None:
+            _, seed = split_seed({"seed": row.get(self._mapping.seed)})
+            return self._row_values(row), seed
+
+        if self._mapping.values is not None:
+            # A user who names the columns of values names the seed as well.
+            return self._row_values(row), None
+
+        return split_seed(self._row_values(row))
 
     def _row_values(self, row: TableRow) -> dict[str, Any]:
         values = {}

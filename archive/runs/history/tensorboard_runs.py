@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from archive.errors import UnusableFileError, UsageError, first_line
 from archive.queue.causes import Cause
+from archive.runs.arguments import split_seed
 from archive.runs.history.external_run import (
     ExternalHistory,
     ExternalRun,
@@ -30,7 +31,6 @@ from archive.runs.history.external_run import (
     flat_values,
     missing_package,
     sorted_runs,
-    split_seed,
 )
 from archive.runs.measurements import Measurements
 from archive.values import as_float

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from archive.errors import UsageError
+from archive.runs.arguments import split_seed
 from archive.runs.history.external_run import (
     ExternalHistory,
     ExternalRun,
@@ -26,7 +27,6 @@ from archive.runs.history.external_run import (
     describe,
     flat_values,
     sorted_runs,
-    split_seed,
 )
 from archive.runs.history.table_columns import list_columns, text_of, time_of
 from archive.runs.history.table_files import TableRow, read_rows

@@ -16,6 +16,7 @@ from typing import Any
 
 from archive.errors import UnusableFileError, UsageError, first_line
 from archive.queue.causes import Cause
+from archive.runs.arguments import split_seed
 from archive.runs.code_state import MOST_DIFF
 from archive.runs.history.external_run import (
     ExternalHistory,
@@ -29,7 +30,6 @@ from archive.runs.history.external_run import (
     flat_values,
     last_line,
     sorted_runs,
-    split_seed,
 )
 from archive.runs.history.patches import changes_of_patch
 from archive.runs.history.wandb_log import read_records
