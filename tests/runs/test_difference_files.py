@@ -6,7 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archive.runs.texts.difference_files import MOST_LETTERS, files_of_difference
+from archive.runs.texts.difference_files import (
+    MOST_LETTERS,
+    files_of_difference,
+    list_changed_files,
+)
 from archive.runs.texts.plain_text import plain_text
 
 TWO_FILES = """--- a/train.py
@@ -61,6 +65,20 @@ def test_lines_and_letters_are_bounded_and_counted():
     assert (file.added, len(file.lines), file.left_out) == (50, 10, 41)
     assert len(file.lines[1][1]) < MOST_LETTERS + 40
     assert file.lines[1][1].endswith("9,600 letters more")
+
+
+def test_files_beyond_the_limit_are_counted_by_their_names():
+    first, second = files_of_difference(TWO_FILES, most=1)
+    assert (first.path, first.left_out) == ("train.py", 5)
+    assert (second.path, second.removed, second.left_out) == ("gone.py", 1, 3)
+    assert list_changed_files(TWO_FILES) == ["train.py +1 -1", "gone.py +0 -1"]
+
+
+def test_names_of_a_difference_without_prefixes():
+    text = "diff --git m.py m.py\nindex 1..2 100644\n--- m.py\n+++ m.py\n@@ -1 +1,2 @@\n a\f\n+b\n"
+    assert list_changed_files(text) == ["m.py +1 -0"]
+    assert list_changed_files(OF_GIT) == ["new.py +1 -1", "logo.png +0 -0"]
+    assert list_changed_files(None) == []
 
 
 @given(st.text(alphabet=st.sampled_from("+-@ a/b\n\x1b[0m1,"), max_size=200))

@@ -6,7 +6,6 @@ to a study. A source reads and names what it leaves out; it never asks its servi
 | module         | source                                                                        |
 |----------------|-------------------------------------------------------------------------------|
 | `external_run` | a run of another tool, and what a source leaves out                           |
-| `patches`      | changes of files in a difference                                              |
 | `table_files`, `table_columns`, `table_rows` | tables that people keep                         |
 | `wandb_log`, `wandb_runs` | folders that Weights & Biases writes                               |
 | `wandb_export` | tables of runs that people export from it                                     |

@@ -24,8 +24,8 @@ from archive.runs.history.external_run import (
     choose_metric,
     flat_values,
 )
-from archive.runs.history.patches import changes_of_patch
 from archive.runs.measurements import MOST_FILE_BYTES, Measurements, compile_pattern, flat
+from archive.runs.texts.difference_files import list_changed_files
 
 MOST_COMMITS = 100_000
 _GIT_SECONDS = 600.0
@@ -154,7 +154,7 @@ def _external(folder: Path, commit: _Commit, parent: str | None, branch: str | N
         commit=commit.id,
         branch=branch,
         diff=diff or None,
-        changed=list(map(str, changes_of_patch(diff))),
+        changed=list_changed_files(diff),
     )
 
 
@@ -285,7 +285,18 @@ def _branch_of(folder: Path, revision: str) -> str | None:
 
 def _difference(folder: Path, before: str, after: str) -> str:
     """Return the difference of two commits as text, as much of it as is kept."""
-    command = [*GIT, "diff", "--no-color", "--no-ext-diff", "--no-textconv", "-U2", before, after]
+    command = [
+        *GIT,
+        "-c",
+        "core.quotePath=false",
+        "diff",
+        "--no-color",
+        "--no-ext-diff",
+        "--no-textconv",
+        "-U2",
+    ]
+    # Settings of a user leave the prefixes out, or name other ones.
+    command += ["--src-prefix=a/", "--dst-prefix=b/", before, after]
     with subprocess.Popen(
         command,
         cwd=folder,

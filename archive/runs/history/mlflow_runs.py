@@ -35,9 +35,9 @@ from archive.runs.history.external_run import (
     missing_package,
     sorted_runs,
 )
-from archive.runs.history.patches import changes_of_patch
 from archive.runs.measurements import MOST_METRICS, Measurements
 from archive.runs.secrets import Secrets
+from archive.runs.texts.difference_files import list_changed_files
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -294,7 +294,7 @@ def _external(store: _Database | _Client, run: _StoredRun, left_out: Omissions) 
         commit=tags.get("mlflow.source.git.commit"),
         branch=tags.get("mlflow.source.git.branch"),
         diff=diff,
-        changed=list(map(str, changes_of_patch(diff or ""))),
+        changed=list_changed_files(diff),
     )
 
 

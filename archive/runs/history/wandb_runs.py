@@ -31,10 +31,10 @@ from archive.runs.history.external_run import (
     last_line,
     sorted_runs,
 )
-from archive.runs.history.patches import changes_of_patch
 from archive.runs.history.wandb_log import read_records
 from archive.runs.measurements import Measurements
 from archive.runs.run_log import END_LETTERS
+from archive.runs.texts.difference_files import list_changed_files
 from archive.values import as_float, is_number
 
 PATTERN = "run-*.wandb"
@@ -174,7 +174,6 @@ class _RunLog:
         """Return the run."""
         self.measurements.add(None, self.final_metrics())
         values, seed = split_seed(flat_values(self.config, _OWN))
-        changes = changes_of_patch(self.diff or "")
         finished = self.ended or self.modified
         if self.started is not None:
             finished = max(finished, self.started)
@@ -198,7 +197,7 @@ class _RunLog:
             code=code_of(self.commit, self.diff),
             commit=self.commit,
             diff=self.diff,
-            changed=list(map(str, changes)),
+            changed=list_changed_files(self.diff),
             log_end=self.output or None,
             environment=self.environment,
             hardware=self.hardware,

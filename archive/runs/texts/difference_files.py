@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
+from archive.runs.code_state import FileChange
 from archive.runs.texts.plain_text import cut_line, plain_text
 
 MOST_LINES = 3000
@@ -63,12 +64,23 @@ def files_of_difference(text: str, most: int = MOST_LINES) -> list[FileDifferenc
     return reader.files
 
 
+def list_changed_files(text: str | None) -> list[str]:
+    """Return the files of a difference with their numbers of lines, `train.py +3 -1`."""
+    changes = []
+    for file in files_of_difference(text or "", most=0):
+        if file.path:
+            changes.append(str(FileChange(file.path, file.added, file.removed, "")))
+
+    return changes
+
+
 class _DifferenceReader:
     """The files of a difference that is read line by line."""
 
     def __init__(self, most: int) -> None:
         self.files: list[FileDifference] = []
         self._room = most
+        self._is_at_head = False
         # Lines of the old and of the new file that the present hunk still has.
         self._left = [0, 0]
 
@@ -81,11 +93,12 @@ class _DifferenceReader:
             self._begin_file(line.rpartition(" b/")[2])
         elif line.startswith("--- ") and following.startswith("+++ "):
             name = line if following.startswith("+++ /dev/null") else following
-            if not self.files or self.files[-1].lines:
-                self._begin_file(name[4:])
-        elif line.startswith("+++ ") and self.files and not self.files[-1].lines:
-            return
-        elif _OF_GIT.match(line) and self.files and not self.files[-1].lines:
+            if self._is_at_head:
+                # After `diff --git`, whose two names are told apart by their prefixes alone.
+                self.files.pop()
+
+            self._begin_file(name[4:])
+        elif self._is_at_head and (line.startswith("+++ ") or _OF_GIT.match(line)):
             return
         elif (hunk := _HUNK.match(line)) is not None:
             self._left = [int(count) if count else 1 for count in hunk.groups()]
@@ -97,6 +110,7 @@ class _DifferenceReader:
     def _begin_file(self, name: str) -> None:
         path = re.sub(r"^[ab]/", "", name.split("\t")[0].strip())
         self._left = [0, 0]
+        self._is_at_head = True
         self.files.append(FileDifference(cut_line(plain_text(path), MOST_LETTERS)))
 
     def _take_line(self, kind: LineKind, text: str) -> None:
@@ -108,6 +122,7 @@ class _DifferenceReader:
         if not self.files:
             self.files.append(FileDifference(""))
 
+        self._is_at_head = False
         file = self.files[-1]
         file.added += kind == "added"
         file.removed += kind == "removed"
