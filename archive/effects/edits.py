@@ -14,6 +14,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from archive.values import as_float, is_number
+
 FACTORS = (1.1, 1.25, 1.5, 2.0, 3.0, 4.0, 8.0)
 """Factors that stand for those nearest to them."""
 
@@ -140,7 +142,8 @@ def edits_of_value(name: str, before: object, after: object) -> list[tuple[Edit,
     """
     first = _number(before)
     second = _number(after)
-    if first is None or second is None:
+    if first is None or second is None or first == second:
+        # Whole numbers may differ where their floats do not.
         edit, reverse = edit_of(name, before, after)
         return [(edit, -1.0 if reverse else 1.0)]
 
@@ -157,10 +160,8 @@ def edits_of_value(name: str, before: object, after: object) -> list[tuple[Edit,
 
 def _number(value: object) -> float | None:
     """Return a finite number as float; None for any other value."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-
-    return float(value)
+    number = as_float(value) if is_number(value) else None
+    return number if number is not None and math.isfinite(number) else None
 
 
 def _text(value: object) -> str:

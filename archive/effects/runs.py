@@ -101,9 +101,9 @@ def effects_of_runs(
                 listed.append(_pair(settings.task, settings.protocol, name, edit, pair, effect))
 
     if change is not None and not rows:
-        known = sorted({str(edit) for edit, _, _ in groups})
+        names = sorted({str(edit) for edit, _, _ in groups})
         hint = "no run with a result is a change of another one"
-        raise UnknownNameError("change", change, known, hint)
+        raise UnknownNameError("change", change, names, hint)
 
     rows.sort(key=lambda row: (not row.is_alone, *order_of(row)))
     return EffectReport(rows, listed[:MOST_PAIRS], comparisons)

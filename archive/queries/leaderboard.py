@@ -7,7 +7,6 @@ results that repeat another one without a training, and predictions are left out
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +18,8 @@ from archive.errors import UnknownNameError, UsageError
 from archive.objectives import Direction, Objective, sign
 from archive.queries.repeats import Verdict, difference_of_means, interval_of_mean
 from archive.queries.results_by_task import PREDICTION, TASKS, name_of_value
-from archive.store.properties import METRIC, from_json
+from archive.queries.tried.filters import values_of
+from archive.store.properties import METRIC
 
 if TYPE_CHECKING:
     from archive.database.connection import Connection
@@ -191,18 +191,18 @@ def leaderboard(
         if name == protocol:
             objectives[study] = Objective(objective, its_direction)
 
-    chosen = metric or _choose_objective(connection, task, objectives, direction)
-    contestants = _contestants(rows, objectives, chosen, metric is not None)
+    judge = metric or _choose_objective(connection, task, objectives, direction)
+    contestants = _contestants(rows, objectives, judge, metric is not None)
     if not contestants:
-        raise UsageError(f"no result of {task} has a finite value of {chosen.name}")
+        raise UsageError(f"no result of {task} has a finite value of {judge.name}")
 
     shown = contestants[:most]
-    pairs = _pairs(shown, chosen)
+    pairs = _pairs(shown, judge)
     return Leaderboard(
         task=task,
         protocol=protocol,
-        objective=chosen.name,
-        direction=chosen.direction,
+        objective=judge.name,
+        direction=judge.direction,
         configurations=len(contestants),
         results=sum(len(contestant.results) for contestant in contestants),
         rows=_rows(connection, shown, pairs),
@@ -265,21 +265,21 @@ def _choose_objective(
 
 
 def _contestants(
-    rows: Sequence[Sequence[Any]], objectives: dict[str, Objective], chosen: Objective, named: bool
+    rows: Sequence[Sequence[Any]], objectives: dict[str, Objective], judge: Objective, named: bool
 ) -> list[_Contestant]:
     """Return the configurations with a finite value, the best mean first."""
     results: dict[tuple[str, str], list[tuple[float, str]]] = {}
     for architecture, hyperparameters, evaluation, study, value, measured in rows:
         judged_by = objectives.get(study)
         number = measured
-        if number is None and named and judged_by is not None and judged_by.name == chosen.name:
+        if number is None and named and judged_by is not None and judged_by.name == judge.name:
             number = value
 
         if isinstance(number, int | float) and math.isfinite(number):
             key = (architecture, hyperparameters or "{}")
             results.setdefault(key, []).append((float(number), evaluation))
 
-    factor = sign(chosen.direction)
+    factor = sign(judge.direction)
     contestants = []
     for (architecture, _), entries in results.items():
         entries.sort(key=lambda entry: (-factor * entry[0], entry[1]))
@@ -290,11 +290,11 @@ def _contestants(
     return contestants
 
 
-def _pairs(shown: Sequence[_Contestant], chosen: Objective) -> list[LeaderboardPair]:
+def _pairs(shown: Sequence[_Contestant], judge: Objective) -> list[LeaderboardPair]:
     pairs = []
     for better, first in enumerate(shown, 1):
         for worse, second in enumerate(shown[better:], better + 1):
-            difference = difference_of_means(second.values, first.values, sign(chosen.direction))
+            difference = difference_of_means(second.values, first.values, sign(judge.direction))
             # Rounding of the means may have decided their order.
             gain = max(difference.gain or 0.0, 0.0)
             pair = LeaderboardPair(
@@ -328,7 +328,6 @@ def _rows(
 
         run = contestant.results[0][1]
         detail = details[run]
-        named = json.loads(detail["configuration"]) if detail["configuration"] else {}
         low, high = interval_of_mean(contestant.values)
         rows.append(
             LeaderboardRow(
@@ -347,7 +346,7 @@ def _rows(
                 motivation=detail["motivation"],
                 commit=detail["commit"],
                 model=detail["model"],
-                values={**named, **from_json(detail["hyperparameters"])},
+                values=values_of(detail["configuration"], detail["hyperparameters"]),
             )
         )
 

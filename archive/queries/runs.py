@@ -16,14 +16,16 @@ from archive.queries.repeats import difference_of_means, repeats_by_configuratio
 from archive.queries.tried.changes import NOT_GIVEN, ValueChange, network_changes, value_changes
 from archive.queries.tried.filters import (
     LISTED,
-    TRAINED,
     RunFilter,
+    ids_of_network,
     matching_groups,
     objectives_of,
     values_of,
 )
+from archive.store.architectures import Architectures
 from archive.store.properties import Row
 from archive.store.records import Direction, State, StateName
+from archive.store.studies.builds import Builds
 from archive.values import timestamp
 
 if TYPE_CHECKING:
@@ -38,15 +40,6 @@ RETURN p.id AS id, p.study AS study, p.state AS state, p.created AS created, p.p
 """
 
 BY_ID = LISTED + _COLUMNS
-
-OF_NETWORK = TRAINED + _COLUMNS
-
-NETWORKS = """
-UNWIND $keys AS key
-MATCH (a:Architecture {key: key})-[b:BUILDS]->(n:Architecture)
-USING INDEX SEEK a:Architecture(key)
-RETURN key, n.key AS network, b.built AS built
-"""
 
 ENDED_BEFORE = """
 MATCH (p:Proposal)
@@ -197,13 +190,14 @@ def find_runs(
         since: Earliest start, in milliseconds since 1970.
         most: Largest number of runs.
     """
-    found = search_runs(connection, RunFilter(words, study=study, since=since), most)
-    return found.runs, found.total
+    result = search_runs(connection, RunFilter(words, study=study, since=since), most)
+    return result.runs, result.total
 
 
 def runs_by_id(connection: Connection, ids: Sequence[str]) -> list[TriedRun]:
     """Return runs by the ids of their proposals, newest first."""
-    return _runs(connection, BY_ID, {"ids": list(ids)})
+    rows = connection.read(lambda tx: tx.run(BY_ID, ids=list(ids)).data())
+    return _runs(connection, rows)
 
 
 def best_and_last(
@@ -232,11 +226,10 @@ def best_and_last(
 
 def runs_of_network(connection: Connection, functional_key: str) -> list[TriedRun]:
     """Return the runs that trained a network, by its functional key, newest first."""
-    return _runs(connection, OF_NETWORK, {"keys": [functional_key]})
+    return runs_by_id(connection, ids_of_network(connection, functional_key))
 
 
-def _runs(connection: Connection, query: str, parameters: dict[str, Any]) -> list[TriedRun]:
-    rows = connection.read(lambda tx: tx.run(query, parameters).data())
+def _runs(connection: Connection, rows: list[Row]) -> list[TriedRun]:
     rows.sort(key=lambda row: (row["created"], row["id"]), reverse=True)
     ids = sorted({row["parent"] for row in rows if row["parent"]})
     parents = {}
@@ -271,9 +264,8 @@ def _runs(connection: Connection, query: str, parameters: dict[str, Any]) -> lis
 
 def networks_of(connection: Connection, keys: Collection[str]) -> dict[str, str]:
     """Return the key of the network that each configuration has built last, where that is known."""
-    rows = connection.read(lambda tx: tx.run(NETWORKS, keys=sorted(keys)).data()) if keys else []
-    rows.sort(key=lambda row: (row["built"], row["network"]))
-    return {row["key"]: row["network"] for row in rows}
+    builds = Builds(connection, Architectures(connection)).of(keys)
+    return {key: build.network for key, build in builds.items()}
 
 
 def _run(

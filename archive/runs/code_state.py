@@ -286,7 +286,9 @@ def _state_of_repository(top: Path, blobs: BlobFolder) -> CodeState:
             changed[path] = committed.get(path, "")
 
     for module in _submodules(index)[:MOST_SUBMODULES]:
-        if not (top / module / ".git").exists():
+        # A link in place of a submodule may lead back to the repository around it.
+        is_link = os.path.realpath(top / module) != os.path.join(os.path.realpath(top), module)
+        if is_link or not (top / module / ".git").exists():
             continue
 
         inner = _state_of_repository(top / module, blobs)

@@ -83,8 +83,6 @@ def compare_runs(archive: Archive, first: str, second: str) -> RunComparison:
     configurations = [(first_run.study, key) for key in keys]
     repeats = repeats_by_configuration(archive.connection, configurations)
     first_values, second_values = (repeats[pair] for pair in configurations)
-    builds = archive.builds.of(keys)
-    networks = [builds[key].network if key in builds else None for key in keys]
     difference = None
     if keys[0] != keys[1]:
         difference = difference_of_means(first_values, second_values, sign(first_run.direction))
@@ -94,8 +92,8 @@ def compare_runs(archive: Archive, first: str, second: str) -> RunComparison:
         second=other,
         first_values=first_values,
         second_values=second_values,
-        first_network=networks[0],
-        second_network=networks[1],
+        first_network=first_run.network,
+        second_network=other.network,
         changes=value_changes(first_run.values, other.values),
         changed=_changed(first_run, other),
         gain=None if difference is None else difference.gain,

@@ -99,7 +99,7 @@ def import_runs(
         name: Name of the study.
         rows: The rows, oldest first.
         mapping: Which column is what.
-        task: Name of the task; None for the study's name.
+        task: Name of the task; None for the study's, and for the name of a new study.
         provenance: Origin of the results, by names of `archive.store.records.PROVENANCE`.
 
     Raises:
@@ -136,7 +136,7 @@ def import_history(
         objective: Metric that runs are judged by; None takes the study's, or one that the names of
             the metrics say.
         direction: Whether it is minimised or maximised; None with `objective`.
-        task: Name of the task; None for the study's name.
+        task: Name of the task; None for the study's, and for the name of a new study.
         provenance: Origin of the results, by names of `archive.store.records.PROVENANCE`.
 
     Raises:
@@ -170,15 +170,16 @@ def _open_study(
 ) -> Study:
     """Return the study of the runs, which is created where there is none."""
     exists = name in archive.studies.names()
-    if exists and objective is None:
+    if exists:
         study = archive.studies.get(name)
-        objective = study.objective
-        direction = study.direction
+        task = task or study.task
+        if objective is None:
+            objective = study.objective
+            direction = study.direction
 
     if objective is None or direction is None:
-        chosen, chosen_direction = choose_metric(runs)
-        objective = chosen
-        direction = cast("Direction", chosen_direction)
+        objective, name_of_direction = choose_metric(runs)
+        direction = cast("Direction", name_of_direction)
     elif runs and not any(objective in run.metrics for run in runs):
         _refuse_metric(objective, runs)
 
@@ -310,9 +311,9 @@ class _ImportedRuns:
         value = metrics.get(objective)
         if value is None:
             self.without_value += 1
-            known_metrics = ", ".join(sorted(metrics)[:8])
+            names = ", ".join(sorted(metrics)[:8])
             reason = f"the run has no value of {objective}"
-            return f"{reason}; its metrics: {known_metrics}" if metrics else reason
+            return f"{reason}; its metrics: {names}" if metrics else reason
 
         seconds = None
         if run.started is not None and run.finished is not None:

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from archive.errors import ArchiveError, first_line
+from archive.errors import ArchiveError, SettingsError, first_line
 from archive.runs.history import tensorboard_runs, wandb_runs
 from archive.runs.life_cycle import say
 from archive.runs.measurements import Measurements
@@ -44,6 +44,7 @@ def read_tracker_files(
         measurements: Takes the metrics.
     """
     size = 0
+    missing: set[str] = set()
     for number, path in enumerate(_own_files(folder, started, processes)):
         try:
             size += path.stat().st_size
@@ -55,6 +56,11 @@ def read_tracker_files(
                 tensorboard_runs.read_metrics(path, measurements)
             else:
                 wandb_runs.read_metrics(path, measurements)
+        except SettingsError as error:
+            # The package of a tool is missing for all of its files.
+            if str(error) not in missing:
+                say(f"{path} is not read: {error}")
+                missing.add(str(error))
         except (ArchiveError, OSError) as error:
             say(f"{path} is not read: {first_line(error, 200)}")
 

@@ -31,8 +31,8 @@ def describe_values(
 ) -> str:
     """Return the reason for a run, the source files that it changed, and what it was given, in short."""
     settings = {name: value for name, value in values.items() if name not in NOT_GIVEN}
-    given = short_settings([settings])[0] if settings else ""
-    return _join([motivation, ", ".join(changed[:_MOST_FILES]), given])
+    shown = short_settings([settings])[0] if settings else ""
+    return _join([motivation, ", ".join(changed[:_MOST_FILES]), shown])
 
 
 def _join(parts: Sequence[str | None]) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from archive.queries.tried.filters import RunFilter
 
 _SHOWN = 60
-
+"""Letters of the reason of a failure."""
 
 _MOST_NAMES = 6
 """Most names of studies or programs with a count below the table."""
@@ -93,20 +93,20 @@ def tried(
             network=functional_key,
             where=condition,
         )
-        found = search_runs(archive.connection, sought, most=limit)
+        result = search_runs(archive.connection, sought, most=limit)
 
     if as_json:
-        print_json(found)
-    elif found.runs:
-        print_runs(found)
+        print_json(result)
+    elif result.runs:
+        print_runs(result)
     else:
         print_message(_describe_nothing(sought))
 
 
-def print_runs(found: FoundRuns) -> None:
+def print_runs(result: FoundRuns) -> None:
     """Write runs as a table beside their parents, and the numbers of all of them."""
     rows = []
-    for run in found.runs:
+    for run in result.runs:
         parent = run.parent
         if parent is not None:
             parent = parent.removeprefix(run.study)
@@ -117,16 +117,16 @@ def print_runs(found: FoundRuns) -> None:
 
     print_table(("run", "parent", "started", "outcome", "brought", "what"), rows)
     parts = []
-    facets = found.facets
+    facets = result.facets
     for counts in (facets.states, facets.programs, facets.studies):
         if len(counts) > 1:
             parts.append(_describe_counts(counts))
 
-    if found.total > len(rows) or parts:
-        shown = "" if found.total == len(rows) else f"{len(rows)} of "
-        advice = "" if found.total == len(rows) else "; --limit shows more"
+    if result.total > len(rows) or parts:
+        shown = "" if result.total == len(rows) else f"{len(rows)} of "
+        advice = "" if result.total == len(rows) else "; --limit shows more"
         described = f": {'; '.join(parts)}" if parts else ""
-        print_message(f"{shown}{counted(found.total, 'run')}{described}{advice}")
+        print_message(f"{shown}{counted(result.total, 'run')}{described}{advice}")
 
 
 def read_days(option: str, text: str) -> tuple[int, int]:

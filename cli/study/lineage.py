@@ -98,7 +98,7 @@ class _Line:
     head: str
     value: str = ""
     gain: str = ""
-    said: str = ""
+    description: str = ""
     weight: str = ""
 
 
@@ -117,12 +117,12 @@ def tree_lines(tree: RunTree, width: int) -> list[Text]:
     drawn = []
     for line in lines:
         parts = [line.head.ljust(heads)]
-        if line.value or line.gain or line.said:
+        if line.value or line.gain or line.description:
             parts.append(line.value.rjust(values))
             if gains:
                 parts.append(line.gain.rjust(gains))
 
-            parts.append(line.said)
+            parts.append(line.description)
 
         content = text(((" " * _GAP).join(parts).rstrip(), line.weight))
         content.truncate(width, overflow="ellipsis")
@@ -185,9 +185,8 @@ class _Drawing:
         """Return the rank of the best run below each run, or of itself; smaller is better."""
         ranks: dict[str, tuple[float, str]] = {}
         for run in reversed(self._tree.runs):
-            own = (self._cost(run.value), run.run)
-            below = [ranks[child.run] for child in self._below[run.run]]
-            ranks[run.run] = min([own, *below])
+            ranks_below = [ranks[child.run] for child in self._below[run.run]]
+            ranks[run.run] = min([(self._cost(run.value), run.run), *ranks_below])
 
         if self._tree.best is not None:
             for run in self._tree.runs:
@@ -224,13 +223,13 @@ class _Drawing:
             head=f"{prefix}{mark} {_number(run)}",
             value=show(run.value) if run.value is not None else run.state,
             gain="" if run.gain is None else f"{run.gain:+.3g}",
-            said=_said(run),
+            description=_describe(run),
             weight="bold" if run.run == self._tree.best else "",
         )
 
     def _hidden(self, prefix: str, count: int, best: float | None) -> _Line:
-        said = "" if best is None else f", best {show(best)}"
-        return _Line(f"{prefix} {count} more{said}")
+        best_shown = "" if best is None else f", best {show(best)}"
+        return _Line(f"{prefix} {count} more{best_shown}")
 
 
 def _number(run: TreeRun) -> str:
@@ -238,7 +237,7 @@ def _number(run: TreeRun) -> str:
     return f"#{int(run.run.rpartition('#')[2])}"
 
 
-def _said(run: TreeRun) -> str:
+def _describe(run: TreeRun) -> str:
     """Return the reason for a run, what it changes, and why it failed."""
     operations = ", ".join(map(words.operation, run.operations))
     return "; ".join(part for part in (run.motivation, operations, run.reason) if part)
@@ -258,5 +257,5 @@ def _sentence(tree: RunTree, run: TreeRun) -> str:
     if run.hidden:
         parts.append(f"{run.hidden} more below")
 
-    said = _said(run)
-    return ", ".join(parts) + (f"; {said}" if said else "")
+    description = _describe(run)
+    return ", ".join(parts) + (f"; {description}" if description else "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from archive.effects.edits import edit_of
+from archive.effects.edits import edit_of, edits_of_value
 from archive.effects.recipes import change_of_recipe, read_recipe
 
 
@@ -68,3 +68,25 @@ def test_one_change_of_a_recipe_has_a_name(first, second, text):
 )
 def test_confounded_trainings_are_not_compared(first, second):
     assert change_of_recipe(read_recipe(*first), read_recipe(*second)) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "names"),
+    [
+        (1, 2, ["about x2", "larger", "doubled"]),
+        (2, 1, ["about x2", "larger", "doubled"]),
+        (0, 3, ["0 -> 3", "larger"]),
+        (-1, 4, ["-1 -> 4", "larger"]),
+        (5e-324, 1e308, ["4.941e-324 -> 1e+308", "larger"]),
+        # Whole numbers that one float stands for, and one that none does.
+        (2**60, 2**60 + 1, [f"{2**60} -> {2**60 + 1}"]),
+        (1, 10**400, None),
+        (True, 1.5, None),
+    ],
+)
+def test_edits_of_a_number(before, after, names):
+    edits = edits_of_value("n", before, after)
+    if names is None:
+        assert len(edits) == 1
+    else:
+        assert [str(edit) for edit, _ in edits] == [f"n {name}" for name in names]

@@ -1,5 +1,6 @@
 """Source files at the start of a run, and their differences."""
 
+import shutil
 import subprocess
 
 import pytest
@@ -102,6 +103,19 @@ def test_files_of_a_submodule_are_files_of_the_program(repository, blobs):
     edited = read_state(repository, blobs)
     assert list(map(str, uncommitted(edited, blobs))) == ["inner/lib.py +1 -1"]
     assert "-1\n+2\n" in changes_of(state, edited, blobs)[0].text
+
+
+def test_a_link_in_place_of_a_submodule_is_not_followed(repository, blobs):
+    for name in ("first", "second"):
+        inner = repository / name
+        inner.mkdir()
+        git(inner, "init", "-q")
+        git(inner, "commit", "-q", "--allow-empty", "-m", "inner")
+        git(repository, "add", name)
+        shutil.rmtree(inner)
+        inner.symlink_to(repository)
+
+    assert sorted(read_state(repository, blobs).files) == ["train.py"]
 
 
 def test_a_file_that_is_too_large_is_named_with_its_size(repository, blobs):

@@ -129,6 +129,18 @@ def test_rows_that_differ_in_their_seeds_are_repeats(archive, changes, repeats, 
     assert [run.seed for run in runs] == seeds.get(next(iter(changes), ""), [0, 1, 1])
 
 
+def test_a_study_keeps_its_task_at_a_later_import(archive):
+    import_runs(archive, "s", ROWS[:2], MAPPING, task="digits")
+    assert import_runs(archive, "s", ROWS, MAPPING).added == 2
+    assert archive.studies.get("s").task == "digits"
+
+
+def test_a_line_of_json_may_hold_other_ends_of_lines(tmp_path):
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"why": "a\u2028b\x85c"}\r\n\n{"why": "d"}\n', encoding="utf-8")
+    assert read_rows(path) == [{"why": "a\u2028b\x85c"}, {"why": "d"}]
+
+
 def test_rows_without_values_are_different_runs(archive):
     import_runs(archive, "s", [{"loss": 1.0}, {"loss": 2.0}], RunMapping("loss", "minimise"))
     assert len({each.architecture.key for each in archive.studies.evaluations("s")}) == 2

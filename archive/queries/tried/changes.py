@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from archive.store.architectures import Architectures
 from archive.values import setting_text
 
 if TYPE_CHECKING:
@@ -64,8 +65,6 @@ def network_changes(
         connection: Connection to the archive.
         pairs: Keys of two networks each.
     """
-    from archive.store.architectures import Architectures
-
     different = sorted({pair for pair in pairs if pair[0] != pair[1]})
     keys = {key for pair in different for key in pair}
     if not keys:

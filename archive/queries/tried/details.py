@@ -21,7 +21,7 @@ RETURN p.command AS command, p.folder AS folder, p.exit_status AS exit_status, p
        p.code_branch AS branch, p.architecture AS architecture, p.agent AS agent, p.finished AS finished,
        e.environment AS environment, coalesce(e.hardware, e.device) AS hardware,
        [name IN keys(e) WHERE name STARTS WITH 'metric_' | [name, e[name]]] AS metrics,
-       [name IN keys(p) WHERE name STARTS WITH 'curve_' | [name, p[name]]] AS told,
+       [name IN keys(p) WHERE name STARTS WITH 'curve_' | [name, p[name]]] AS curve_of_failure,
        [name IN keys(e) WHERE name STARTS WITH 'curve_' | [name, e[name]]] AS curve
 """
 
@@ -83,7 +83,8 @@ def details_of_run(connection: Connection, run: str) -> RunDetails:
 
     row = record.data()
     curve = dict(row.pop("curve") or ())
-    told = dict(row.pop("told") or ())
+    # A run without a result keeps its curve in the proposal.
+    curve_of_failure = dict(row.pop("curve_of_failure") or ())
     return RunDetails(
         **{
             **row,
@@ -91,6 +92,6 @@ def details_of_run(connection: Connection, run: str) -> RunDetails:
             "kept": list(row["kept"] or ()),
             "environment": from_json(row["environment"]),
             "metrics": with_prefix(METRIC, dict(row["metrics"] or ())),
-            "curve": with_prefix(CURVE, curve or told),
+            "curve": with_prefix(CURVE, curve or curve_of_failure),
         }
     )

@@ -54,15 +54,15 @@ MATCH (p:Proposal {id: id})
 USING INDEX SEEK p:Proposal(id)
 """
 
-TRAINED = """
+# A configuration may have built two networks that compute the same.
+IDS_OF_NETWORK = """
 UNWIND $keys AS key
 MATCH (n:Architecture {functional_key: key})
 USING INDEX SEEK n:Architecture(functional_key)
 MATCH (n)<-[:BUILDS]-(a:Architecture)
 MATCH (a)<-[:OF]-(p:Proposal)
+RETURN DISTINCT p.id AS id
 """
-
-IDS_OF_NETWORK = TRAINED + "RETURN DISTINCT p.id AS id"
 
 DIRECTIONS = """
 UNWIND $studies AS name
@@ -136,9 +136,7 @@ def matching_groups(connection: Connection, sought: RunFilter) -> list[RunGroup]
         asked["ids"] = list(sought.ids)
     elif sought.network is not None:
         begin = LISTED
-        keys = [sought.network]
-        rows = connection.read(lambda tx: tx.run(IDS_OF_NETWORK, keys=keys).data())
-        asked["ids"] = read_column(rows, "id")
+        asked["ids"] = ids_of_network(connection, sought.network)
 
     end = _GROUPED if sought.where is None else _GROUPED_WITH_VALUES
     rows = connection.read(lambda tx: tx.run(begin + _MATCHES + end, asked).data())
@@ -153,6 +151,13 @@ def matching_groups(connection: Connection, sought: RunFilter) -> list[RunGroup]
             groups.append(RunGroup(row["study"], row["program"], State(row["state"]), pairs))
 
     return groups
+
+
+def ids_of_network(connection: Connection, functional_key: str) -> list[str]:
+    """Return the ids of the proposals that trained a network, by its functional key."""
+    keys = [functional_key]
+    rows = connection.read(lambda tx: tx.run(IDS_OF_NETWORK, keys=keys).data())
+    return read_column(rows, "id")
 
 
 def _where_it_holds(

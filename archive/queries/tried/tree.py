@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from archive.errors import UnknownNameError
 from archive.objectives import sign
+from archive.queries.tried.lines import RunLines
 from archive.store.properties import proposal_id
 from archive.store.records import Direction, State, StateName
 from archive.store.studies import studies
@@ -187,44 +188,29 @@ def _read_runs(connection: Connection, study: str, factor: float) -> dict[int, _
         parents_of[child].append(parent)
 
     numbers = {proposal_id(study, row[0]): row[0] for row in rows}
-    latest: dict[str, int] = {}
-    runs = {}
+    first_numbers: dict[str, int] = {}
+    runs: dict[int, _RankedRun] = {}
     for number, state, architecture, derived_from, value, partial in rows:
         if derived_from is not None:
             parent = numbers.get(derived_from)
         else:
-            earlier = [latest[key] for key in parents_of.get(architecture, ()) if key in latest]
+            keys = parents_of.get(architecture, ())
+            earlier = [first_numbers[key] for key in keys if key in first_numbers]
             # A parent that is proposed again is still the parent as it was.
             parent = max(earlier, default=None)
 
-        latest.setdefault(architecture, number)
+        first_numbers.setdefault(architecture, number)
         is_whole = value is not None and math.isfinite(value) and not partial
         score = factor * value if is_whole else -math.inf
         runs[number] = _RankedRun(number, State(state), architecture, parent, value, score)
 
-    return _without_circles(runs)
+    parents = {}
+    for run in runs.values():
+        if run.parent is not None:
+            parents[run.number] = run.parent
 
-
-def _without_circles(runs: dict[int, _RankedRun]) -> dict[int, _RankedRun]:
-    """Return runs of which none is its own ancestor: the first of a circle gets no parent."""
-    done: set[int] = set()
-    for number in runs:
-        path: list[int] = []
-        on_path: set[int] = set()
-        current: int | None = number
-        while current is not None and current not in done:
-            if current in on_path:
-                first = min(path[path.index(current) :])
-                runs[first] = runs[first]._replace(parent=None)
-                break
-
-            path.append(current)
-            on_path.add(current)
-            current = runs[current].parent
-
-        done |= on_path
-
-    return runs
+    lines = RunLines(parents, {number: run.score for number, run in runs.items()})
+    return {number: run._replace(parent=lines.parent(number)) for number, run in runs.items()}
 
 
 def _children(runs: Mapping[int, _RankedRun]) -> dict[int, list[int]]:
@@ -269,38 +255,38 @@ def _choose(
     The best ones are chosen, with all that they came from. Where that is longer than `most` for the
     first, its middle is left out.
     """
-    chosen: dict[int, tuple[int | None, int]] = {}
+    shown: dict[int, tuple[int | None, int]] = {}
     for number in ranked:
-        if len(chosen) >= most:
+        if len(shown) >= most:
             break
 
         path: list[int] = []
         current: int | None = number
-        while current is not None and current not in chosen:
+        while current is not None and current not in shown:
             path.append(current)
             current = runs[current].parent
 
         path.reverse()
-        room = most - len(chosen)
+        room = most - len(shown)
         if len(path) <= room:
             for step in path:
-                chosen[step] = (current, 0)
+                shown[step] = (current, 0)
                 current = step
 
-        elif not chosen:
+        elif not shown:
             begin = path[: room // 2]
             end = path[len(path) - (room - room // 2) :]
             for step in begin:
-                chosen[step] = (current, 0)
+                shown[step] = (current, 0)
                 current = step
 
             skipped = len(path) - room
             for step in end:
-                chosen[step] = (current, skipped)
+                shown[step] = (current, skipped)
                 current = step
                 skipped = 0
 
-    return chosen
+    return shown
 
 
 class _Shown:
@@ -378,18 +364,18 @@ class _Shown:
         hidden = {}
         for number in self._above:
             waiting = [child for child in self._children[number] if child not in self._above]
-            found: list[int] = []
+            left_out: list[int] = []
             while waiting:
                 current = waiting.pop()
                 if current in self._above:
                     continue
 
                 if current not in skipped:
-                    found.append(current)
+                    left_out.append(current)
 
                 waiting += self._children[current]
 
-            hidden[number] = found
+            hidden[number] = left_out
 
         return hidden
 
@@ -409,6 +395,9 @@ class _Shown:
         asked = [
             {"parent": parent, "child": child} for parent, child in sorted(set(pairs.values()))
         ]
+        if not asked:
+            return {}
+
         rows = self._connection.read(lambda tx: tx.run(OPERATIONS, pairs=asked).data())
         operations = {(row["parent"], row["child"]): list(row["operations"] or ()) for row in rows}
         return {number: operations.get(pair, []) for number, pair in pairs.items()}

@@ -153,13 +153,16 @@ def check_path(path: Path) -> None:
 
 
 def find_files(path: Path, is_wanted: Callable[[str], bool]) -> list[Path]:
-    """Return the files in a folder at any depth, at most `MOST_FILES`, or the file itself.
+    """Return the files in a folder at any depth, or the file itself.
 
     Links to folders are not followed.
 
     Args:
         path: The folder or the file.
         is_wanted: Whether a file of this name is one of them.
+
+    Raises:
+        UsageError: There are more than `MOST_FILES`.
     """
     if path.is_file():
         return [path]
@@ -168,9 +171,9 @@ def find_files(path: Path, is_wanted: Callable[[str], bool]) -> list[Path]:
     for root, _, names in os.walk(path):
         paths += [Path(root, name) for name in names if is_wanted(name)]
         if len(paths) > MOST_FILES:
-            break
+            raise UsageError(f"{path} has more than {MOST_FILES:,} files: name a folder in it")
 
-    return sorted(paths)[:MOST_FILES]
+    return sorted(paths)
 
 
 def missing_package(what: str, extra: str) -> SettingsError:

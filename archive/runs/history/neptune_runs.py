@@ -30,6 +30,7 @@ from archive.runs.history.external_run import (
     Omissions,
     check_path,
     describe,
+    find_files,
     flat_values,
     sorted_runs,
 )
@@ -67,7 +68,7 @@ def read_neptune(path: Path) -> ExternalHistory:
         UsageError: There is no such folder, or no file of the exporter in it.
     """
     check_path(path)
-    files = [path] if path.is_file() else sorted(path.rglob("*.parquet"))
+    files = find_files(path, lambda name: name.endswith(".parquet"))
     if not files:
         raise UsageError(f"{path} has no Parquet files of Neptune's exporter (*.parquet)")
 
@@ -105,6 +106,10 @@ def _read_rows(file: Path) -> Iterator[tuple[str, str, _AttributeRow]]:
     """Yield project, run and content of each row."""
     names = [*_RUN_COLUMNS, *dict.fromkeys(_COLUMNS.values())]
     table = read_parquet(file, names)
+    for name, kind in (("step", "decimal"), ("float_value", "double")):
+        if not str(table.schema.field(name).type).startswith(kind):
+            raise UsageError(f"{file} is no file of the exporter: {name} has another type")
+
     for batch in table.to_batches(max_chunksize=65_536):
         columns = {name: batch.column(name).to_pylist() for name in names}
         for position in range(batch.num_rows):

@@ -135,7 +135,8 @@ def _separated_rows(
 
 def _json_lines(path: Path, text: str) -> list[TableRow]:
     rows = []
-    for number, line in enumerate(text.splitlines(), 1):
+    # JSON may hold the other ends of lines that Python knows, such as U+2028.
+    for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             rows.append(_object(path, f"line {number}", _parse(path, f"line {number} of", line)))
 

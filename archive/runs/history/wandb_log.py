@@ -52,20 +52,20 @@ def read_records(path: Path) -> Iterator[Any]:
 def _read_contents(path: Path) -> Iterator[bytes]:
     """Yield the content of each record."""
     parts: list[bytes] = []
-    for place, fragment in _read_fragments(path):
-        if place in (_WHOLE, _FIRST):
+    for part, fragment in _read_fragments(path):
+        if part in (_WHOLE, _FIRST):
             parts = []
 
         parts.append(fragment)
         if sum(map(len, parts)) > MOST_RECORD_BYTES:
             return
 
-        if place in (_WHOLE, _LAST):
+        if part in (_WHOLE, _LAST):
             yield b"".join(parts)
 
 
 def _read_fragments(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield place and content of each fragment, up to the first with a wrong checksum."""
+    """Yield which part of a record each fragment is, and its content, up to the first with a wrong checksum."""
     with path.open("rb") as file:
         block = file.read(BLOCK)
         if not block.startswith(HEADER[:4]):
@@ -78,15 +78,15 @@ def _read_fragments(path: Path) -> Iterator[tuple[int, bytes]]:
                 length = int.from_bytes(block[begin + 4 : begin + 6], "little")
                 content_begin = begin + FRAGMENT_HEADER
                 fragment = block[content_begin : content_begin + length]
-                place = block[begin + 6]
-                if place == 0:
+                part = block[begin + 6]
+                if part == 0:
                     # A block that was made before it was filled.
                     break
 
                 if zlib.crc32(block[begin + 6 : content_begin] + fragment) != checksum:
                     return
 
-                yield place, fragment
+                yield part, fragment
                 begin = content_begin + length
 
             begin = 0

@@ -6,6 +6,7 @@ from decimal import Decimal
 import pytest
 
 from archive.errors import UsageError
+from archive.runs.history import external_run
 from archive.runs.history.neptune_runs import read_neptune
 from archive.runs.imported import import_history
 from tests.support.tools.histories import write_neptune
@@ -109,3 +110,25 @@ def test_a_folder_of_another_kind_is_one_line(tmp_path, name):
         read_neptune(tmp_path / name)
 
     assert "\n" not in str(caught.value)
+
+
+def test_a_file_with_other_types_is_named(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    write_neptune(tmp_path / "good.parquet", FIRST)
+    names = pq.read_schema(tmp_path / "good.parquet").names
+    row = dict.fromkeys(names, "text") | {"attribute_type": "float_series"}
+    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "odd.parquet")
+    history = read_neptune(tmp_path)
+    assert any(text.startswith("files that cannot be read: 1") for text in history.left_out)
+    assert [run.identity for run in history.runs] == ["neptune/me/proj/R-1"]
+
+
+def test_more_files_than_are_read_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(external_run, "MOST_FILES", 1)
+    for name in ("a", "b"):
+        write_neptune(tmp_path / f"{name}.parquet", FIRST)
+
+    with pytest.raises(UsageError, match="has more than 1 files: name a folder in it"):
+        read_neptune(tmp_path)
