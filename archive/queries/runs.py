@@ -197,7 +197,36 @@ def find_runs(
 def runs_by_id(connection: Connection, ids: Sequence[str]) -> list[TriedRun]:
     """Return runs by the ids of their proposals, newest first."""
     rows = connection.read(lambda tx: tx.run(BY_ID, ids=list(ids)).data())
-    return _runs(connection, rows)
+    rows.sort(key=lambda row: (row["created"], row["id"]), reverse=True)
+    parent_ids = sorted({row["parent"] for row in rows if row["parent"]})
+    parents = {}
+    if parent_ids:
+        for row in connection.read(lambda tx: tx.run(BY_ID, ids=parent_ids).data()):
+            parents[row["id"]] = row
+
+    studies = objectives_of(connection, rows)
+    everything = [*rows, *parents.values()]
+    configurations = {(row["study"], row["architecture"]) for row in everything}
+    repeats = repeats_by_configuration(connection, configurations)
+    networks = networks_of(connection, {row["architecture"] for row in everything})
+    pairs = []
+    for row in rows:
+        parent = parents.get(row["parent"])
+        if parent is not None:
+            ends = (networks.get(parent["architecture"]), networks.get(row["architecture"]))
+            if ends[0] is not None and ends[1] is not None:
+                pairs.append((ends[0], ends[1]))
+
+    words = network_changes(connection, pairs)
+    runs = []
+    for row in rows:
+        parent = parents.get(row["parent"])
+        network = networks.get(row["architecture"])
+        before = None if parent is None else networks.get(parent["architecture"])
+        changed = words.get((before or "", network or ""), [])
+        runs.append(_run(row, studies[row["study"]], parent, repeats, network, changed))
+
+    return runs
 
 
 def best_and_last(
@@ -227,39 +256,6 @@ def best_and_last(
 def runs_of_network(connection: Connection, functional_key: str) -> list[TriedRun]:
     """Return the runs that trained a network, by its functional key, newest first."""
     return runs_by_id(connection, ids_of_network(connection, functional_key))
-
-
-def _runs(connection: Connection, rows: list[Row]) -> list[TriedRun]:
-    rows.sort(key=lambda row: (row["created"], row["id"]), reverse=True)
-    ids = sorted({row["parent"] for row in rows if row["parent"]})
-    parents = {}
-    if ids:
-        for row in connection.read(lambda tx: tx.run(BY_ID, ids=ids).data()):
-            parents[row["id"]] = row
-
-    studies = objectives_of(connection, rows)
-    everything = [*rows, *parents.values()]
-    configurations = {(row["study"], row["architecture"]) for row in everything}
-    repeats = repeats_by_configuration(connection, configurations)
-    networks = networks_of(connection, {row["architecture"] for row in everything})
-    pairs = []
-    for row in rows:
-        parent = parents.get(row["parent"])
-        if parent is not None:
-            ends = (networks.get(parent["architecture"]), networks.get(row["architecture"]))
-            if ends[0] is not None and ends[1] is not None:
-                pairs.append((ends[0], ends[1]))
-
-    words = network_changes(connection, pairs)
-    runs = []
-    for row in rows:
-        parent = parents.get(row["parent"])
-        network = networks.get(row["architecture"])
-        before = None if parent is None else networks.get(parent["architecture"])
-        changed = words.get((before or "", network or ""), [])
-        runs.append(_run(row, studies[row["study"]], parent, repeats, network, changed))
-
-    return runs
 
 
 def networks_of(connection: Connection, keys: Collection[str]) -> dict[str, str]:
