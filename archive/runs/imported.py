@@ -145,9 +145,12 @@ def import_history(
     """
     study = _open_study(archive, name, history.runs, objective, direction, task)
     imported = _ImportedRuns(study, history.runs, provenance)
-    additions = imported.additions(_tokens_of(archive, name))
     agent = archive.proposals.register_agent(KIND, {}, __version__)
-    added = add_missing(archive, name, agent, additions, "run")
+
+    def make_additions() -> list[Addition]:
+        return imported.additions(_tokens_of(archive, name))
+
+    added = add_missing(archive, name, agent, make_additions, "run")
     return RunImport(
         study=name,
         objective=study.objective,
@@ -236,6 +239,9 @@ class _ImportedRuns:
         Args:
             tokens: Numbers of the runs that the study has, by their tokens.
         """
+        self.failed = 0
+        self.without_value = 0
+        self.without_parent = 0
         numbers = self._numbers(tokens)
         additions = []
         seen: set[str] = set()

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 )
 @click.option("--minimise", metavar="METRIC", help="Another metric, smaller is better.")
 @click.option("--maximise", metavar="METRIC", help="Another metric, larger is better.")
-@click.option("--limit", type=Count(1), default=20, show_default=True, help="Rows to show.")
+@click.option(
+    "--limit", type=Count(1, 200), default=20, show_default=True, help="Rows to show, at most 200."
+)
 @json_option
 @click.pass_context
 def leaderboard(

@@ -8,6 +8,7 @@ import pytest
 
 from archive.errors import UsageError
 from archive.queries.runs import find_runs
+from archive.runs import imported
 from archive.runs.history.table_columns import RunMapping
 from archive.runs.history.table_files import read_rows
 from archive.runs.imported import import_runs
@@ -26,9 +27,9 @@ MAPPING = RunMapping(
 
 @pytest.mark.every_server
 def test_rows_are_runs_with_parents_in_any_order(archive):
-    imported = import_runs(archive, "s", ROWS, MAPPING, provenance={"source": "notes"})
-    assert (imported.runs, imported.added) == (4, 4)
-    assert (imported.without_value, imported.without_parent) == (1, 1)
+    result = import_runs(archive, "s", ROWS, MAPPING, provenance={"source": "notes"})
+    assert (result.runs, result.added) == (4, 4)
+    assert (result.without_value, result.without_parent) == (1, 1)
     again, wider, *_ = find_runs(archive.connection, [])[0][1:]
     assert (again.motivation, again.parent, again.gain) == ("again", "s#00000", None)
     assert (wider.motivation, wider.parent) == ("wider", "s#00001")
@@ -40,6 +41,24 @@ def test_rows_are_runs_with_parents_in_any_order(archive):
     assert archive.studies.evaluation("s#00001").provenance == {"source": "notes"}
     (morph,) = archive.query("MATCH ()-[m:MORPHED_INTO]->() RETURN m.operations").rows
     assert morph[0] == ["width: 4 -> 8"]
+
+
+def test_parents_are_right_where_another_process_adds_to_the_study(archive, monkeypatch):
+    import_runs(archive, "s", [{"loss": 1.0, "lr": 1}], RunMapping("loss", "minimise"))
+    read_tokens = imported._tokens_of
+
+    def read_and_lose_the_race(*arguments):
+        tokens = read_tokens(*arguments)
+        monkeypatch.setattr(imported, "_tokens_of", read_tokens)
+        import_runs(archive, "s", [*[{"loss": 1.0, "lr": 1}] * 2], RunMapping("loss", "minimise"))
+        return tokens
+
+    monkeypatch.setattr(imported, "_tokens_of", read_and_lose_the_race)
+    result = import_runs(archive, "s", ROWS, MAPPING)
+    assert (result.added, result.without_value, result.without_parent) == (4, 1, 1)
+    runs = {run.motivation: run for run in find_runs(archive.connection, [])[0]}
+    assert runs["wider"].parent == runs["first"].run == "s#00003"
+    assert runs["again"].parent == runs["wider"].run
 
 
 def test_a_longer_table_adds_its_new_rows_alone(archive):
@@ -97,8 +116,8 @@ def test_a_crash_is_no_result_whatever_its_value(archive):
         {"loss": 0.75, "why": "half", "status": "", "lr": 0.05},
     ]
     mapping = RunMapping("loss", "minimise", motivation="why", status="status")
-    imported = import_runs(archive, "s", rows, mapping)
-    assert (imported.added, imported.failed, imported.without_value) == (3, 1, 0)
+    result = import_runs(archive, "s", rows, mapping)
+    assert (result.added, result.failed, result.without_value) == (3, 1, 0)
     runs = {run.motivation: run for run in find_runs(archive.connection, [])[0]}
     assert runs["twice"].reason == "crash, as the table says"
     assert runs["twice"].value is None
@@ -120,8 +139,8 @@ def test_rows_that_differ_in_their_seeds_are_repeats(archive, changes, repeats, 
         {"loss": 2.0, "lr": 0.1, "seed": 1, "trial": 3},
         {"loss": 3.0, "lr": 0.1, "seed": 1, "trial": 3},
     ]
-    imported = import_runs(archive, "s", rows, RunMapping("loss", "minimise", **changes))
-    assert imported.left_out == (["trial"] if "values" in changes else [])
+    result = import_runs(archive, "s", rows, RunMapping("loss", "minimise", **changes))
+    assert result.left_out == (["trial"] if "values" in changes else [])
     runs = find_runs(archive.connection, [])[0][::-1]
     assert [run.repeats for run in runs] == repeats
     assert runs[1].values == values

@@ -6,7 +6,7 @@ ones alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from archive.errors import UsageError
@@ -31,7 +31,11 @@ class Addition(NamedTuple):
 
 
 def add_missing(
-    archive: Archive, study: str, agent: str, additions: Sequence[Addition], noun: str
+    archive: Archive,
+    study: str,
+    agent: str,
+    make_additions: Callable[[], Sequence[Addition]],
+    noun: str,
 ) -> int:
     """Add the proposals that a study does not have, in their order, and return their number.
 
@@ -39,13 +43,14 @@ def add_missing(
         archive: The archive.
         study: Name of the study.
         agent: Id of the agent that makes them.
-        additions: The proposals.
+        make_additions: Returns the proposals. It is called again where another process has added to
+            the study: proposals that name each other by number have other numbers then.
         noun: What one of them is called.
 
     Raises:
         UsageError: The study has no room for them.
     """
-    total, left = find_missing(archive, study, additions)
+    total, additions, left = _find_missing(archive, study, make_additions)
     missing = len(left)
     while left:
         part = left[:BATCH]
@@ -68,7 +73,7 @@ def add_missing(
 
         # Another process added to the study, or an acknowledgement was lost.
         before = total
-        total, left = find_missing(archive, study, additions)
+        total, additions, left = _find_missing(archive, study, make_additions)
         if left and total == before:
             raise UsageError(
                 f"the study {study!r} has no room for {len(left)} {noun}s: raise its budget"
@@ -86,12 +91,15 @@ def _has_parent(suggestion: SuggestionLike) -> bool:
     return "derived_from" in properties
 
 
-def find_missing(
-    archive: Archive, study: str, additions: Sequence[Addition]
-) -> tuple[int, list[Addition]]:
-    """Return the number of a study's proposals, and the additions that are not among them."""
+def _find_missing(
+    archive: Archive, study: str, make_additions: Callable[[], Sequence[Addition]]
+) -> tuple[int, Sequence[Addition], list[Addition]]:
+    """Return the number of a study's proposals, the additions, and those not among the proposals."""
+    # The number comes first: what is added to the study after it is refused.
     row = archive.connection.read(
         lambda tx: tx.run(NUMBERS_OF_IMPORT, study=study).single(strict=True)
     )
     tokens = set(row["tokens"])
-    return int(row["total"]), [addition for addition in additions if addition.token not in tokens]
+    additions = make_additions()
+    left = [addition for addition in additions if addition.token not in tokens]
+    return int(row["total"]), additions, left

@@ -122,7 +122,7 @@ def import_study(
         archive.studies.set_budget(study.name, len(finished))
 
     agent = archive.proposals.register_agent(KIND, {"study": source.study_name}, __version__)
-    add_missing(archive, study.name, agent, additions, "trial")
+    add_missing(archive, study.name, agent, lambda: additions, "trial")
     if notify is not None:
         for line in _left_out(usable, additions):
             notify(line)
