@@ -126,6 +126,7 @@ _COMMANDS: dict[str, tuple[type | str, ...]] = {
     "record": ("archive.cli.runs.record:RecordedRun",),
     "compare": ("archive.runs.comparison:RunComparison",),
     "tried": ("archive.queries.runs:FoundRuns",),
+    "agent-instructions": ("archive.runs.agent_instructions:AgentInstructions",),
     "leaderboard": ("archive.queries.leaderboard:Leaderboard",),
     "query run": ("archive.cli.query:QueryDocument",),
     "query list": ("archive.cli.query:SavedQueryList",),

@@ -57,6 +57,11 @@ COMMANDS = {
         "tried",
         "Show what was tried, by words in reasons, changes and output.",
     ),
+    "agent-instructions": (
+        "archive.cli.runs.agent_instructions",
+        "agent_instructions",
+        "Write what a language model in a loop of runs should call, and when.",
+    ),
     "leaderboard": (
         "archive.cli.runs.leaderboard",
         "leaderboard",

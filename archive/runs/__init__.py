@@ -26,6 +26,7 @@ is its configuration: the arguments, and a digest of its source files.
 | `history`      | runs of other tools and of tables, as they are found there                     |
 | `imported`     | from such runs to the archive                                                  |
 | `comparison`   | two runs side by side, and whether they differ by more than noise              |
+| `agent_instructions` | the page that a language model in a loop of runs reads                   |
 | `texts`        | differences and output of runs for readers                                     |
 
 What was tried is read by `archive.queries.runs`.

@@ -155,6 +155,15 @@ class BlobFolder:
         return self._folder / digest[:2] / digest[2:]
 
 
+def committed_repository(folder: Path) -> Path | None:
+    """Return the git repository around a folder; None without one, and without a commit."""
+    top = _git(folder, "rev-parse", "--show-toplevel")
+    if top is None or _git(folder, "rev-parse", "--verify", "--quiet", "HEAD") is None:
+        return None
+
+    return Path(os.fsdecode(top).rstrip("\n"))
+
+
 def read_state(folder: Path, blobs: BlobFolder) -> CodeState:
     """Return the state of the source files around a folder, and keep the texts that git lacks.
 

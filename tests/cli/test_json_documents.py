@@ -126,6 +126,7 @@ READING = {
     "doctor": [],
     "tried": [],
     "leaderboard": ["--task", "digits"],
+    "agent-instructions": ["--study", "study"],
 }
 """Commands that change nothing, with arguments."""
 
