@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -82,7 +82,8 @@ def _several(
         )
 
     computed, measured, complete = quantities(options, task, stored)
-    declared: Mapping[str, Direction] = {task.objective: task.direction}
+    declared: dict[str, Direction] = dict.fromkeys(computed, "minimise")
+    declared[task.objective] = task.direction
     # A recipe may report any metric: its name needs a direction, and no name to choose from.
     names = [*measured, *computed] if complete else []
     objectives = [parse(text, declared, names) for text in options.objectives]

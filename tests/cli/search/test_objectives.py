@@ -58,6 +58,15 @@ def test_directions_are_declared_by_the_task_the_name_or_the_text(task):
         Objective(name, "minimise") for name in ("params", "latency_ms", "valid_loss")
     )
     assert (trained.protocol, trained.objective) == ("diabetes/1", "valid_mse")
+    # Costs that a builder knows have a direction, whatever their names.
+    decoders = asked(
+        "kv_cache_bytes", "valid_bits_per_byte", "flops_per_token", task="pydoc-topics"
+    )
+    assert list(map(str, decoders.study.objectives)) == [
+        "valid_bits_per_byte:minimise",
+        "kv_cache_bytes:minimise",
+        "flops_per_token:minimise",
+    ]
     other = asked("params", "valid_loss", task="diabetes").study
     assert (other.protocol, other.objective, other.further[0].name) == (
         "diabetes/1+objective:valid_loss",
