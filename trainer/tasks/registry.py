@@ -92,7 +92,8 @@ HEAD_CHARACTERS = 2**16
 """Characters of a CSV in which its header is looked for."""
 MOST_COLUMNS = 12
 """Most columns that a message lists."""
-SUFFIXES = (".csv", ".gz", ".npz", ".parquet", ".pq", ".tsv")
+TEXT_SUFFIXES = (".jsonl", ".md")
+SUFFIXES = (".csv", ".gz", ".npz", ".parquet", ".pq", ".tsv", ".txt", *TEXT_SUFFIXES)
 """Endings of files that tasks learn from."""
 NETWORKS = ("arch_str", "net_str", "genotype", "adjacency_rowmajor", "arch")
 """Columns by which a table describes networks; those of choices begin with their form."""
@@ -247,6 +248,11 @@ def _message(name: str, path: str, column: str, form: str = "") -> str | None:
         return f"{name} is a file, not a task: its task is npz:{path}"
 
     head = _head(file)
+    # A table may end in .txt, too.
+    is_text = file.suffix in TEXT_SUFFIXES or (file.suffix == ".txt" and len(head) < 2)
+    if is_text and not form:
+        return f"{name} is a file, not a task: its task is {text.PREFIX}{path}"
+
     task_form = form or ("table" if _describes_networks(head) else "csv")
     if file.suffix in (".parquet", ".pq"):
         task_form = "parquet"

@@ -544,7 +544,14 @@ def test_the_name_of_a_file_alone_is_answered_by_the_name_of_its_task(tmp_path, 
     (tmp_path / "cells.csv").write_text("set:lr,acc\n1,2\n")
     (tmp_path / "odd.csv").write_bytes(b"\xff\x00")
     saved(tmp_path / "scans.npz", x=ONES)
+    (tmp_path / "notes.txt").write_text("A line of text.\n")
+    (tmp_path / "notes.jsonl").write_text('{"text": "a", "b": 1}\n')
+    (tmp_path / "pets.txt").write_text("age,species\n3,cat\n")
     answers = {
+        "notes.txt": "notes.txt is a file, not a task: its task is text:notes.txt",
+        "notes.jsonl": "notes.jsonl is a file, not a task: its task is text:notes.jsonl",
+        "pets.txt": "pets.txt is a file, not a task: its task is csv:pets.txt#TARGET; its "
+        "columns are age, species",
         "pets.csv": "pets.csv is a file, not a task: its task is csv:pets.csv#TARGET; its "
         "columns are age, species",
         "pets.csv#age": "pets.csv#age is a file, not a task: its task is csv:pets.csv#age",
