@@ -99,6 +99,21 @@ def test_a_table_refuses_what_it_has_not(archive, client, query, words):
     assert words in answer.json()["error"]
 
 
+@pytest.mark.parametrize(
+    "query, words",
+    [
+        ("", "the address needs a run: number=NUMBER, or number=best"),
+        ("&number=first", "number must be an integer, got 'first'"),
+        ("&number=-1", "number must be between 0 and"),
+    ],
+)
+def test_an_address_of_no_run_is_refused_with_the_way_out(archive, client, query, words):
+    store_runs(archive, RUNS[:1])
+    answer = client.get(f"/api/run?study=study{query}")
+    assert answer.status_code == 400
+    assert words in answer.json()["error"]
+
+
 def test_texts_of_a_table_are_bounded(archive, client):
     long = "x" * 100_000
     values = {"lr": 0.1, "note": long}

@@ -63,7 +63,7 @@ def integer(request: Request, name: str, default: int, *, least: int = 0, most: 
     try:
         value = int(text)
     except ValueError:
-        raise UsageError(f"{name} must be an integer, got {text!r}") from None
+        raise UsageError(f"{name} must be an integer, got {text!r:.80}") from None
 
     if not least <= value <= most:
         raise UsageError(f"{name} must be between {least} and {most}, got {value}")
@@ -79,7 +79,7 @@ def choice(request: Request, name: str, choices: Collection[str], default: str) 
     """
     text = request.query_params.get(name, default)
     if text not in choices:
-        raise UsageError(f"{name} must be one of {', '.join(choices)}, got {text!r}")
+        raise UsageError(f"{name} must be one of {', '.join(choices)}, got {text!r:.80}")
 
     return text
 

@@ -21,7 +21,7 @@ from archive.dashboard.endpoints.run_lines import brief_text, brief_value, descr
 from archive.dashboard.feeds.run_columns import ARCHITECTURE, RunColumns
 from archive.dashboard.feeds.study import ABOUT, STATE, VALUE, StudyFeed
 from archive.dashboard.wire import json_response
-from archive.errors import UnknownNameError
+from archive.errors import UnknownNameError, UsageError
 from archive.objectives import sign
 from archive.plots.data.curves import evenly
 from archive.plots.data.results import pick
@@ -104,8 +104,12 @@ def _run(request: Request) -> Response:
 
 
 def _number_of(request: Request, feed: StudyFeed) -> int:
-    if request.query_params.get("number") != "best":
-        return integer(request, "number", -1)
+    number = request.query_params.get("number")
+    if not number:
+        raise UsageError("the address needs a run: number=NUMBER, or number=best")
+
+    if number != "best":
+        return integer(request, "number", 0)
 
     best = feed.entry(ABOUT)["best"]
     if best is None:
