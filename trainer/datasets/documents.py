@@ -91,14 +91,14 @@ def split(documents: Sequence[bytes], seed: int) -> DocumentSplit:
         seed: Seed of the order.
     """
 
-    def place(document: bytes) -> bytes:
+    def digest(document: bytes) -> bytes:
         return hashlib.sha256(f"{seed} ".encode() + document).digest()
 
     total = sum(map(len, documents))
     parts = DocumentSplit([], [], [])
     test_bytes = 0
     valid_bytes = 0
-    for _, equal in groupby(sorted(documents, key=place)):
+    for _, equal in groupby(sorted(documents, key=digest)):
         copies = list(equal)
         size = sum(map(len, copies))
         if test_bytes < HELD_OUT * total:
@@ -164,8 +164,8 @@ def _cut(raw: bytes) -> list[bytes]:
 
 def _next_end(raw: bytes, position: int) -> int:
     for mark in (b"\n\n", b"\n"):
-        found = raw.find(mark, position, position + PIECE)
-        if found >= 0:
-            return found + len(mark)
+        start = raw.find(mark, position, position + PIECE)
+        if start >= 0:
+            return start + len(mark)
 
     return min(position, len(raw))

@@ -195,11 +195,11 @@ def _load(path: Path | None, protocol: TrainingProtocol) -> Splits:
             documents = _documents(path, raw)
 
     context = int(protocol.preparation["context"])
-    chosen = texts.split(documents, protocol.split_seed)
+    parts = texts.split(documents, protocol.split_seed)
     return Splits(
-        DataPart(*texts.pack(chosen.train, context)),
-        DataPart(*texts.pack(chosen.valid, context)),
-        DataPart(*texts.pack(chosen.test, context)),
+        DataPart(*texts.pack(parts.train, context)),
+        DataPart(*texts.pack(parts.valid, context)),
+        DataPart(*texts.pack(parts.test, context)),
     )
 
 

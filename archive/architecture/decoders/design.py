@@ -170,7 +170,12 @@ def design_of(architecture: Architecture) -> Design:
     Raises:
         InvalidArchitectureError: The graph is no decoder; the message gives the reason.
     """
-    return read_layout(architecture).design
+    if architecture.space != NAME:
+        raise InvalidArchitectureError(
+            f"the architecture must be of space {NAME}, got {architecture.space}"
+        )
+
+    return _StreamReader(architecture).read()
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,49 +183,14 @@ class PlacedPart:
     """A part in a graph.
 
     Attributes:
-        position: Position of its layer.
         norm: Position of the norm before it.
         behind: Position of the norm behind it; None without.
         part: Its settings.
     """
 
-    position: int
     norm: int
     behind: int | None
     part: DecoderPart
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """A decoder with the positions of its layers.
-
-    Attributes:
-        design: The design in its normal form.
-        embedding: Position of the embedding.
-        steps: Parts that are added to the stream, sum by sum: one, or two in parallel.
-        norm: Position of the last norm.
-        head: Position of the head.
-    """
-
-    design: Design
-    embedding: int
-    steps: tuple[tuple[PlacedPart, ...], ...]
-    norm: int
-    head: int
-
-
-def read_layout(architecture: Architecture) -> Layout:
-    """Return a decoder's design with the positions of its layers.
-
-    Raises:
-        InvalidArchitectureError: The graph is no decoder; the message gives the reason.
-    """
-    if architecture.space != NAME:
-        raise InvalidArchitectureError(
-            f"the architecture must be of space {NAME}, got {architecture.space}"
-        )
-
-    return _StreamReader(architecture).read()
 
 
 class _StreamReader:
@@ -230,10 +200,9 @@ class _StreamReader:
         self.layers = architecture.layers
         self.parents = architecture.parents
         self.children = architecture.children
-        self.edges = 0
 
-    def read(self) -> Layout:
-        """Return the layout."""
+    def read(self) -> Design:
+        """Return the design in its normal form."""
         embedding = self._only(self.children[0], EMBEDDING)
         width = whole(self.layers[embedding], "units")
         steps: list[tuple[PlacedPart, ...]] = []
@@ -256,7 +225,7 @@ class _StreamReader:
 
         design = Design(vocabulary, width, tuple(blocks), tied).normal()
         self._check_whole(design)
-        return Layout(design, embedding, tuple(steps), norm, head)
+        return design
 
     def _sum_of(self, stream: int) -> int | None:
         """Return the sum that a layer of the stream enters; None behind the last block."""
@@ -272,8 +241,8 @@ class _StreamReader:
             if source != stream:
                 parts.append(self._placed(stream, source, width))
 
-        parts.sort(key=lambda part: self.layers[part.position].op not in MIXERS)
-        ops = [self.layers[part.position].op for part in parts]
+        parts.sort(key=lambda placed: placed.part.op not in MIXERS)
+        ops = [placed.part.op for placed in parts]
         if len(parts) == 2 and ops[0] in MIXERS and ops[1] in FEED_FORWARDS:
             same_norm = parts[0].norm == parts[1].norm
             if same_norm and (parts[0].behind is None) == (parts[1].behind is None):
@@ -304,7 +273,7 @@ class _StreamReader:
                 position,
             )
 
-        return PlacedPart(position, norm, behind, part)
+        return PlacedPart(norm, behind, part)
 
     def _source(self, position: int) -> int:
         """Return the only parent of a layer."""

@@ -180,7 +180,6 @@ class Decoder(Space):
             if base not in settings.rotary_bases:
                 return f"no rotary base of the space, got {base:g}"
 
-        # A block with one part may come from two that the settings exclude as one.
         mixer = block.mixer
         if mixer is not None and mixer not in settings.mixer_options(design.width, base):
             return f"no mixer of the space, got {mixer}"
@@ -219,5 +218,5 @@ def _draw(rng: np.random.Generator, options: tuple[Drawn, ...]) -> Drawn:
     for option in options:
         kinds.setdefault("none" if option is None else option.op, []).append(option)
 
-    chosen = list(kinds.values())[int(rng.integers(len(kinds)))]
-    return chosen[int(rng.integers(len(chosen)))]
+    kind = list(kinds.values())[int(rng.integers(len(kinds)))]
+    return kind[int(rng.integers(len(kind)))]

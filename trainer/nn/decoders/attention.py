@@ -124,9 +124,9 @@ def _in_blocks(query: Tensor, key: Tensor, value: Tensor, window: int) -> Tensor
 
 def _with_block_before(tensor: Tensor, blocks: int) -> Tensor:
     n, heads, length, size = tensor.shape
-    own = tensor.reshape(n, heads, blocks, length // blocks, size).transpose(1, 2)
-    before = F.pad(own, (0, 0, 0, 0, 0, 0, 1, 0))[:, :-1]
-    return torch.cat([before, own], dim=3)
+    current = tensor.reshape(n, heads, blocks, length // blocks, size).transpose(1, 2)
+    before = F.pad(current, (0, 0, 0, 0, 0, 0, 1, 0))[:, :-1]
+    return torch.cat([before, current], dim=3)
 
 
 def _angles(start: int, length: int, part: Attention, device: torch.device) -> Tensor:

@@ -75,16 +75,16 @@ class Experts(nn.Module):
         """Return values of the shape of the input."""
         tokens = x.flatten(0, -2)
         probabilities = self._route(tokens)
-        weights, chosen = probabilities.topk(self.part.active)
+        weights, choices = probabilities.topk(self.part.active)
         total = weights.sum(-1, keepdim=True)
         weights = weights / (total.detach() if self.part.active == 1 else total)
-        counts = torch.bincount(chosen.flatten(), minlength=self.part.experts)
+        counts = torch.bincount(choices.flatten(), minlength=self.part.experts)
         if self.training:
-            shares = counts / chosen.numel()
+            shares = counts / choices.numel()
             self.balance = self.part.experts * (shares * probabilities.mean(0)).sum()
 
         # All choices of one expert come after the choices of the expert before it.
-        order = chosen.flatten().argsort(stable=True)
+        order = choices.flatten().argsort(stable=True)
         rows = order // self.part.active
         groups = torch.split(tokens[rows], counts.tolist())
         outputs = []
