@@ -84,8 +84,8 @@ archive compare {parent} {run}
 ```
 
 `PARENT` and `RUN` are their numbers. Keep the change only where it is better by more than noise. Where that is
-unknown, repeat both runs with other seeds (`--seed 1`, `--seed 2`), without `--skip-known`: runs that differ in their seed
-alone are repeats. Where it is worse, go back to the source files of the best run.
+unknown, repeat both runs with other seeds (`--seed 1`, `--seed 2`): runs that differ in their seed alone are repeats. Where
+it is worse, go back to the source files of the best run.
 """
 
 _OPTIMISER = """\

@@ -27,7 +27,7 @@ from archive.runs.code_state import difference_text, told_changes
 from archive.runs.delivery import deliver
 from archive.runs.identity.graphs import graphs_of, program_of
 from archive.runs.identity.parents import require_parent
-from archive.runs.life_cycle import end, masked, start_delivery
+from archive.runs.life_cycle import end, fingerprint, masked, start_delivery
 from archive.runs.run_folder import RunFolder, RunRecord, now, pending_runs, runs_of
 from archive.runs.secrets import Secrets
 from archive.runs.told.told_run import ToldRun, check, check_in_study, measure
@@ -140,7 +140,7 @@ def _write(told: ToldRun, folder: RunFolder, record: RunRecord) -> None:
     if told.network is not None:
         folder.write_network(_document(told) or {})
 
-    end(folder, record)
+    end(folder, record, fingerprint(record))
 
 
 def _unreachable(error: Exception) -> str:
