@@ -30,6 +30,7 @@ from archive.effects.networks import EditStore
 from archive.effects.pairs import NetworkPairs
 from archive.effects.traits import OUTLINED
 from archive.errors import UnknownNameError
+from archive.queries.results_by_task import metric_names
 from archive.queries.tried.pairs import ConfigurationPair, configuration_pairs
 from archive.store.properties import METRIC
 
@@ -78,6 +79,11 @@ def effects_of_runs(
     pairs = configuration_pairs(
         archive.connection, study, "value" if is_objective else METRIC + name
     )
+    if not pairs and not is_objective:
+        names = metric_names(archive.connection, settings.task)
+        if name not in names:
+            raise UnknownNameError("metric", name, names, owner=f"the task {settings.task}")
+
     groups: dict[tuple[Edit, str, bool], list[tuple[ConfigurationPair, float]]] = defaultdict(list)
     edits_by_pair = _edits_of_pairs(archive, pairs)
     for pair, edits in zip(pairs, edits_by_pair, strict=True):

@@ -173,12 +173,21 @@ def results_by_task(
         results.append(TaskResults(name, protocol, kept))
 
     if found and metric is not None and not has_values:
-        properties = [name for (name,) in run_query(connection, METRICS, {"task": task}).rows]
-        names = [name.removeprefix(METRIC) for name in properties if name.startswith(METRIC)]
         owner = "" if task is None else f"the task {task}"
-        raise UnknownNameError("metric", metric, names, owner=owner)
+        raise UnknownNameError("metric", metric, metric_names(connection, task), owner=owner)
 
     return results
+
+
+def metric_names(connection: Connection, task: str | None = None) -> list[str]:
+    """Return the names of the metrics that results have.
+
+    Args:
+        connection: Connection to the archive.
+        task: Restricts them to results of one task.
+    """
+    properties = [name for (name,) in run_query(connection, METRICS, {"task": task}).rows]
+    return [name.removeprefix(METRIC) for name in properties if name.startswith(METRIC)]
 
 
 def networks_by_space(connection: Connection) -> dict[str, list[ComparedNetwork]]:

@@ -52,6 +52,14 @@ def test_a_planted_effect_is_found_in_both_directions(archive):
     assert {effect.space for effect in report.effects} == {"values"}
 
 
+def test_a_metric_that_no_run_has_is_named(archive):
+    fill(archive, [({"lr": 0.2}, 1.0)], parents=1)
+    with pytest.raises(UnknownNameError, match="has no metric 'los': did you mean loss"):
+        effects_of_runs(archive, "s", metric="los")
+
+    assert effects_of_runs(archive, "s", metric="loss").effects
+
+
 def test_several_changes_at_once_are_no_effect_of_one_of_them(archive):
     fill(archive, [({"lr": 0.2, "act": "gelu"}, 5.0), ({"lr": 0.2}, 1.0)], parents=9)
     report = effects_of_runs(archive, "s")

@@ -154,6 +154,13 @@ def test_a_study_keeps_its_task_at_a_later_import(archive):
     assert archive.studies.get("s").task == "digits"
 
 
+def test_two_columns_of_one_name_are_an_error(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("loss,,, loss \n1,,,2\n")
+    with pytest.raises(UsageError, match="has two columns 'loss': rename one"):
+        read_rows(path)
+
+
 def test_a_line_of_json_may_hold_other_ends_of_lines(tmp_path):
     path = tmp_path / "t.jsonl"
     path.write_text('{"why": "a\u2028b\x85c"}\r\n\n{"why": "d"}\n', encoding="utf-8")

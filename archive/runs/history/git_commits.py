@@ -24,8 +24,10 @@ from archive.runs.history.external_run import (
     choose_metric,
     flat_values,
 )
+from archive.runs.history.table_columns import time_of
 from archive.runs.measurements import MOST_FILE_BYTES, Measurements, compile_pattern, flat
 from archive.runs.texts.difference_files import list_changed_files
+from archive.values import whole_number
 
 MOST_COMMITS = 100_000
 _GIT_SECONDS = 600.0
@@ -55,7 +57,7 @@ class _Commit:
     Attributes:
         id: Its digest.
         parents: Digests of its parents.
-        time: Time of its author, in seconds since 1970.
+        started: Time of its author, in milliseconds since 1970; None where it is damaged.
         message: Its message.
         metrics: Metrics of its message or its file.
         values: Settings of them.
@@ -63,7 +65,7 @@ class _Commit:
 
     id: str
     parents: list[str]
-    time: int
+    started: int | None
     message: str
     metrics: dict[str, float] = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)
@@ -147,7 +149,7 @@ def _external(folder: Path, commit: _Commit, parent: str | None, branch: str | N
         metrics=metrics,
         parent=None if parent is None else f"git/{parent}",
         motivation=subject or None,
-        started=commit.time * 1000,
+        started=commit.started,
         seed=named_seed if seed is None else seed,
         folder=str(folder.resolve()),
         code=commit.id[:12],
@@ -259,6 +261,9 @@ def _read_commits(folder: Path, head: str) -> list[_Commit]:
         "log",
         "-z",
         "--topo-order",
+        # A user's settings may show signatures and use another encoding.
+        "--no-show-signature",
+        "--encoding=UTF-8",
         f"--max-count={MOST_COMMITS}",
         "--format=%H%n%P%n%at%n%B",
         head,
@@ -268,7 +273,8 @@ def _read_commits(folder: Path, head: str) -> list[_Commit]:
         lines = record.split("\n", 3)
         if len(lines) == 4:
             id_, parents, time, message = lines
-            commits.append(_Commit(id_, parents.split(), int(time), message))
+            started = time_of(whole_number(time))
+            commits.append(_Commit(id_, parents.split(), started, message))
 
     commits.reverse()
     return commits

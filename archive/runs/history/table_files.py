@@ -13,6 +13,7 @@ import gzip
 import io
 import json
 import zlib
+from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -114,6 +115,11 @@ def _separated_rows(
     rows = []
     try:
         reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+        counts = Counter(name.strip() for name in reader.fieldnames or ())
+        for name, number in counts.items():
+            if name and number > 1:
+                raise UsageError(f"{path} has two columns {name!r:.60}: rename one")
+
         for row in reader:
             if None in row:
                 raise UsageError(f"line {reader.line_num} of {path} has more cells than the head")

@@ -95,6 +95,28 @@ def test_a_pattern_and_a_merge(repository):
     assert {run.branch for run in branch.runs} == {"side"}
 
 
+def test_a_commit_without_a_time(repository):
+    repository("loss: 1")
+    lines = [
+        "tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+        "author x <y>",
+        "committer x <y>",
+        "",
+        "loss: 2",
+    ]
+    made = subprocess.run(
+        ["git", "hash-object", "-t", "commit", "-w", "--literally", "--stdin"],
+        cwd=repository.folder,
+        input="\n".join(lines).encode(),
+        check=True,
+        capture_output=True,
+    )
+    (run,) = read_git(
+        repository.folder, CommitPattern(), revision=made.stdout.decode().strip()
+    ).runs
+    assert (run.metrics, run.started) == ({"loss": 2.0}, None)
+
+
 @pytest.mark.parametrize(
     ("where", "options", "message"),
     [
