@@ -229,20 +229,21 @@ def read_told(folder: RunFolder) -> dict[str, Any]:
     return {}
 
 
-def end(folder: RunFolder, run: RunRecord, digest: str) -> None:
+def end(folder: RunFolder, run: RunRecord, digest: str | None = None) -> None:
     """Write the end of a run, and make it known to later ones.
 
     Args:
         folder: The folder of the run.
         run: The run.
-        digest: What it was given, as `fingerprint` gives it.
+        digest: What it was given at its start, as `fingerprint` gives it; None takes what the record
+            says at its end.
     """
     folder.write(run)
     network = folder.network()
     ended_run = KnownRun(
         run=run.id,
         study=run.study,
-        fingerprint=digest,
+        fingerprint=digest or fingerprint(run),
         network=None if network is None else network.get("key"),
         metrics=run.metrics,
         reason=run.reason,

@@ -34,7 +34,6 @@ from archive.runs.life_cycle import (
     check_objective,
     check_request,
     end,
-    fingerprint,
     masked,
     read_told,
     say,
@@ -215,7 +214,7 @@ class Recording:
             record.cause = (Cause.CRASH if interrupted else Cause.TRAINING).value
 
         take_told(self.folder, record, Measurements(), self._secrets)
-        end(self.folder, record, fingerprint(record))
+        end(self.folder, record)
         life_cycle.start_delivery(self._configuration)
 
 
