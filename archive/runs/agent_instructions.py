@@ -164,7 +164,7 @@ def write_instructions(archive: Archive, study: str) -> AgentInstructions:
     if best is not None and value is not None:
         facts[-1] = f"Best run: {_code(best)}, with {setting_text(value)}."
 
-    page = _page(study, facts, record.objective, known=True)
+    page = _page(study, facts, record.objective, is_begun=True)
     if record.space != PROGRAM:
         page += f"\n{_optimiser(study)}"
 
@@ -179,23 +179,23 @@ def _new_page(study: str) -> str:
         "The study begins with its first run that has a metric. `METRIC` is the name of the metric that",
         "runs are judged by; write `--maximise` in place of `--minimise` where larger is better.",
     ]
-    return _page(study, facts, "METRIC", known=False)
+    return _page(study, facts, "METRIC", is_begun=False)
 
 
-def _page(study: str, facts: list[str], metric: str, *, known: bool) -> str:
+def _page(study: str, facts: list[str], metric: str, *, is_begun: bool) -> str:
     quoted = shlex.quote(study)
-    option = f" --study {quoted}" if known else ""
-    judged = "" if known else f" --minimise {metric}"
+    option = f" --study {quoted}" if is_begun else ""
+    judged = "" if is_begun else f" --minimise {metric}"
     record = (
         f"archive record --study {quoted} --parent best{judged} --why REASON --skip-known --wait "
         "-- COMMAND"
     )
-    told: dict[str, Any] = {"study": study, "parent": "best", "motivation": "REASON"}
-    told |= {"values": "VALUES", "metrics": {metric: "VALUE"}}
-    if not known:
-        told["minimise"] = metric
+    call_arguments: dict[str, Any] = {"study": study, "parent": "best", "motivation": "REASON"}
+    call_arguments |= {"values": "VALUES", "metrics": {metric: "VALUE"}}
+    if not is_begun:
+        call_arguments["minimise"] = metric
 
-    asked = {"study": study, "values": "VALUES"} if known else {"values": "VALUES"}
+    asked = {"study": study, "values": "VALUES"} if is_begun else {"values": "VALUES"}
     parts = [
         f"# Runs on record: {_code(study)}\n",
         "The Architecture Archive keeps the runs of this program. Ask it before each run, record the "
@@ -207,7 +207,7 @@ def _page(study: str, facts: list[str], metric: str, *, known: bool) -> str:
         _RUN.format(
             record=record,
             metric=in_line(metric),
-            told=_TOLD.format(call=_call("record_run", told)),
+            told=_TOLD.format(call=_call("record_run", call_arguments)),
         ),
         _AFTER.format(
             study_option=f" --study {quoted}",

@@ -26,6 +26,7 @@ from archive.mcp.access import ArchiveAccess
 from archive.mcp.tools.queries import QueryAnswer
 from archive.runs.delivery import deliver_all
 from archive.runs.run_folder import pending_runs
+from archive.runs.told import telling
 from archive.store.records import Result, State, Study
 from archive.store.studies.builds import Build
 from tests.support import WHOLE
@@ -510,7 +511,9 @@ def test_configurations_are_compared_by_their_networks(archive, ask):
     assert ask("lineage", network=second.key)["builds"] == builds
 
 
-def test_a_run_is_recorded_and_named_before_it_is_tried_again(archive, ask, refused):
+def test_a_run_is_recorded_and_named_before_it_is_tried_again(archive, ask, refused, monkeypatch):
+    # A process of its own would deliver other runs while a later test counts.
+    monkeypatch.setattr(telling, "start_delivery", lambda _: None)
     about = {"study": "mine", "motivation": "a larger rate", "program": "train.py"}
     first = ask("record_run", **about, values={"lr": 0.1}, metrics={"val_loss": 0.5})
     assert first["new"] and first["run"]["run"] == "mine#00000"

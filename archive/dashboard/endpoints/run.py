@@ -281,13 +281,13 @@ def _curve(details: RunDetails) -> dict[str, Any] | None:
     if not steps:
         return None
 
-    chosen = evenly(len(steps), MOST_POINTS)
+    positions = evenly(len(steps), MOST_POINTS)
     curves = {}
     for name in list(curve)[:MOST_CURVES]:
         if len(curve[name]) == len(steps):
-            curves[name] = pick(curve[name], chosen)
+            curves[name] = pick(curve[name], positions)
 
-    return {"steps": pick(steps, chosen), "curves": curves} if curves else None
+    return {"steps": pick(steps, positions), "curves": curves} if curves else None
 
 
 def _environment(environment: Mapping[str, Any]) -> dict[str, Any]:

@@ -226,9 +226,9 @@ def _find(request: Request) -> Response:
     if not words:
         return json_response({"runs": [], "total": 0})
 
-    found, total = find_runs(archive_of(request).connection, words, most=most)
+    matching, total = find_runs(archive_of(request).connection, words, most=most)
     runs = []
-    for run in found:
+    for run in matching:
         runs.append(
             {
                 "run": run.run,

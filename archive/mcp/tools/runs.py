@@ -85,10 +85,10 @@ def tried(
         matches, runs = find_matches(archive.connection, planned, study=study, most=k)
         total = len(runs)
 
-    known = any(len(match.same) == len(parts) for match in matches)
+    is_known = any(len(match.same) == len(parts) for match in matches)
 
     def first(count: int) -> TriedAnswer:
-        return TriedAnswer(total, known, runs[:count], matches[:count], truncated=count < total)
+        return TriedAnswer(total, is_known, runs[:count], matches[:count], truncated=count < total)
 
     return largest(first, len(runs))
 
@@ -161,7 +161,7 @@ def record_run(
     -- COMMAND` records a command without this call.
     """
     objective, direction = check_objective(minimise, maximise)
-    told = ToldRun(
+    report = ToldRun(
         study=study,
         metrics=metrics or {},
         reason=reason,
@@ -180,9 +180,9 @@ def record_run(
         token=token,
     )
     if isinstance(archive, UnopenedArchive):
-        return keep_told(archive.home, told, archive.error)
+        return keep_told(archive.home, report, archive.error)
 
-    return record_told(archive, told)
+    return record_told(archive, report)
 
 
 def _masked(diff: str) -> str:

@@ -215,18 +215,18 @@ def _add_values(
     if planned.values is None:
         return
 
-    given = _chosen(planned.values)
+    own_values = _chosen(planned.values)
     others = {run: _chosen(named) for run, named in values.items()}
-    ranges = _ranges([given, *others.values()])
+    ranges = _ranges([own_values, *others.values()])
     distances = {}
     for run, named in others.items():
-        distances[run] = _distance(given, named, ranges)
+        distances[run] = _distance(own_values, named, ranges)
 
     nearest = sorted(distances, key=lambda run: (distances[run], -started[run]))[:most]
     for run in {*nearest, *matches} & distances.keys():
         match = _match(matches, run)
         match.distance = distances[run]
-        match.differs = _differences(others[run], given)
+        match.differs = _differences(others[run], own_values)
         if not match.differs:
             match.same.append("values")
 

@@ -56,12 +56,12 @@ class ToldOutcome:
     note: str | None
 
 
-def record_told(archive: Archive, told: ToldRun) -> ToldOutcome:
+def record_told(archive: Archive, report: ToldRun) -> ToldOutcome:
     """Put a run on record that a program tells of.
 
     Args:
         archive: The archive.
-        told: The run.
+        report: The run.
 
     Raises:
         UsageError: What is told is no run, its study cannot have it, or its token stands for another
@@ -70,21 +70,21 @@ def record_told(archive: Archive, told: ToldRun) -> ToldOutcome:
     """
     settings = archive.connection.settings
     runs = runs_of(settings.home)
-    folder = RunFolder(runs / _identify(told, runs))
+    folder = RunFolder(runs / _identify(report, runs))
     record = folder.read()
     new = record is None
     if record is None:
-        record = _record(told, folder.id, runs)
+        record = _record(report, folder.id, runs)
         try:
-            _check_in_study(archive, told, folder, record)
+            _check_in_study(archive, report, folder, record)
         except (StoreError, OSError) as error:
             if isinstance(error, QueryError):
                 raise
 
-            _write(told, folder, record)
+            _write(report, folder, record)
             return _kept(record, folder, _unreachable(error), new=True)
 
-        _write(told, folder, record)
+        _write(report, folder, record)
 
     outcome = _deliver(archive, folder, record, new=new)
     if outcome.run is not None and next(pending_runs(runs), None) is not None:
@@ -94,12 +94,12 @@ def record_told(archive: Archive, told: ToldRun) -> ToldOutcome:
     return outcome
 
 
-def keep_told(home: Path, told: ToldRun, error: ArchiveError) -> ToldOutcome:
+def keep_told(home: Path, report: ToldRun, error: ArchiveError) -> ToldOutcome:
     """Keep a run that a program tells of while the archive cannot be opened.
 
     Args:
         home: Home of the archive.
-        told: The run.
+        report: The run.
         error: Why the archive cannot be opened.
 
     Raises:
@@ -107,38 +107,40 @@ def keep_told(home: Path, told: ToldRun, error: ArchiveError) -> ToldOutcome:
         StoreError: Its folder cannot be made.
     """
     runs = runs_of(home)
-    folder = RunFolder(runs / _identify(told, runs))
+    folder = RunFolder(runs / _identify(report, runs))
     record = folder.read()
     new = record is None
     if record is None:
-        record = _record(told, folder.id, runs)
-        _write(told, folder, record)
+        record = _record(report, folder.id, runs)
+        _write(report, folder, record)
 
     return _kept(record, folder, _unreachable(error), new=new)
 
 
-def _check_in_study(archive: Archive, told: ToldRun, folder: RunFolder, record: RunRecord) -> None:
+def _check_in_study(
+    archive: Archive, report: ToldRun, folder: RunFolder, record: RunRecord
+) -> None:
     """Check that the study of a run can have it, before anything is written.
 
     Raises:
         UsageError: It cannot.
     """
-    study = check_in_study(archive, told, record.metrics)
+    study = check_in_study(archive, report, record.metrics)
     if study is None:
         return
 
     parent = require_parent(archive, folder, record)
     named = replace(record, program=program_of(record, parent))
-    graphs_of(archive, study, named, _document(told), parent)
+    graphs_of(archive, study, named, _document(report), parent)
 
 
-def _write(told: ToldRun, folder: RunFolder, record: RunRecord) -> None:
+def _write(report: ToldRun, folder: RunFolder, record: RunRecord) -> None:
     """Write the folder of a run that has ended."""
     if not folder.path.exists():
         folder = RunFolder.create(folder.path.parent, folder.id)
 
-    if told.network is not None:
-        folder.write_network(_document(told) or {})
+    if report.network is not None:
+        folder.write_network(_document(report) or {})
 
     end(folder, record, fingerprint(record))
 
@@ -181,32 +183,32 @@ def _discard(folder: RunFolder, *, new: bool) -> None:
         folder.set_delivered()
 
 
-def _identify(told: ToldRun, runs: Path) -> str:
+def _identify(report: ToldRun, runs: Path) -> str:
     """Return the id of a run.
 
     Raises:
         UsageError: Its token stands for another run.
     """
-    document = {**vars(told), "network": _key(told), "token": None}
+    document = {**vars(report), "network": _key(report), "token": None}
     content = _digest(document)
-    if told.token is None:
+    if report.token is None:
         return f"told-{content}"
 
-    token = _digest([told.study, told.token])
+    token = _digest([report.study, report.token])
     identifier = f"told-{token}-{content}"
     for other in runs.glob(f"told-{token}-*"):
         if other.name != identifier:
             record = RunFolder(other).read()
             named = other.name if record is None else record.proposal or record.id
             raise UsageError(
-                f"the token {told.token!r:.80} stands for another run, {named}: give each run its own"
+                f"the token {report.token!r:.80} stands for another run, {named}: give each run its own"
             )
 
     return identifier
 
 
-def _key(told: ToldRun) -> str | None:
-    return None if told.network is None else told.network.key
+def _key(report: ToldRun) -> str | None:
+    return None if report.network is None else report.network.key
 
 
 def _digest(document: Any) -> str:
@@ -214,51 +216,51 @@ def _digest(document: Any) -> str:
     return hashlib.sha1(text.encode(errors="replace"), usedforsecurity=False).hexdigest()[:16]
 
 
-def _document(told: ToldRun) -> dict[str, Any] | None:
+def _document(report: ToldRun) -> dict[str, Any] | None:
     """Return the network of a run as its folder has it."""
-    if told.network is None:
+    if report.network is None:
         return None
 
-    network = told.network.network.canonical
+    network = report.network.network.canonical
     return {"architecture": codec.to_dict(network), "key": network.functional_key}
 
 
-def _record(told: ToldRun, identifier: str, runs: Path) -> RunRecord:
+def _record(report: ToldRun, identifier: str, runs: Path) -> RunRecord:
     """Return the record of a run, with its secrets masked.
 
     Raises:
         UsageError: What is told is no run.
     """
-    check(told, runs)
-    measured = measure(told)
+    check(report, runs)
+    measured = measure(report)
     secrets = Secrets.find(os.environ)
     finished = now()
-    started = finished - round(1000 * (told.seconds or 0.0))
+    started = finished - round(1000 * (report.seconds or 0.0))
 
     def mask(text: str | None) -> str | None:
         return None if text is None else secrets.mask(storable(text))
 
-    reason = mask(told.reason)
+    reason = mask(report.reason)
     return RunRecord(
         id=identifier,
-        study=told.study,
-        program=told.program or "",
-        values=masked(told.values, secrets),
-        seed=told.seed,
-        motivation=mask(told.motivation),
-        parent=told.parent,
-        objective=told.objective,
-        direction=told.direction,
-        task=told.task,
+        study=report.study,
+        program=report.program or "",
+        values=masked(report.values, secrets),
+        seed=report.seed,
+        motivation=mask(report.motivation),
+        parent=report.parent,
+        objective=report.objective,
+        direction=report.direction,
+        task=report.task,
         started=max(0, started),
         finished=finished,
         reason=None if reason is None else reason[:MOST_REASON],
         cause=None if reason is None else Cause.TRAINING.value,
         metrics=measured.result(),
         curve=measured.curve(),
-        diff=_difference(told.diff, secrets),
+        diff=_difference(report.diff, secrets),
         recorder=LANGUAGE_MODEL,
-        model=told.model,
+        model=report.model,
     )
 
 

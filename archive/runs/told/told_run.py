@@ -85,51 +85,51 @@ class ToldRun:
     token: str | None = None
 
 
-def measure(told: ToldRun) -> Measurements:
+def measure(report: ToldRun) -> Measurements:
     """Return the metrics and the curve of a run.
 
     Raises:
         UsageError: A metric is no number, or the lists of the curve do not fit.
     """
     measured = Measurements()
-    for name in [*told.metrics, *told.curve]:
+    for name in [*report.metrics, *report.curve]:
         if not is_metric_name(name):
             raise UsageError(
                 f"a metric needs a name of at most {MOST_NAME} letters, got {name!r:.80}"
             )
 
-    if len({*told.metrics, *told.curve}) > MOST_METRICS:
+    if len({*report.metrics, *report.curve}) > MOST_METRICS:
         raise UsageError(f"a run has at most {MOST_METRICS} metrics")
 
-    for name, value in told.metrics.items():
+    for name, value in report.metrics.items():
         if not is_number(value) or not math.isfinite(value):
             raise UsageError(
                 f"the metric {name!r:.60} must be a finite number, got {value!r:.60}: "
                 "a run that diverged has a reason instead"
             )
 
-    lengths = {name: len(values) for name, values in told.curve.items()}
+    lengths = {name: len(values) for name, values in report.curve.items()}
     if len(set(lengths.values())) > 1 or max(lengths.values(), default=0) > MOST_CURVE:
         described = ", ".join(f"{name} {length}" for name, length in list(lengths.items())[:8])
         raise UsageError(
             f"the lists of a curve have one length of at most {MOST_CURVE}, got {described}"
         )
 
-    ordering = [name for name in STEPS if name in told.curve]
+    ordering = [name for name in STEPS if name in report.curve]
     for position in range(next(iter(lengths.values()), 0)):
         step = position + 1
         if ordering:
-            step = _step(told.curve[ordering[0]][position])
+            step = _step(report.curve[ordering[0]][position])
 
         point = {}
-        for name, values in told.curve.items():
+        for name, values in report.curve.items():
             number = _point(name, values[position])
             if name not in STEPS and number is not None:
                 point[name] = number
 
         measured.add(step, point)
 
-    measured.add(None, told.metrics)
+    measured.add(None, report.metrics)
     return measured
 
 
@@ -157,83 +157,89 @@ def _step(value: Any) -> int:
     raise UsageError(f"the steps of a curve are whole numbers from 0, got {value!r:.60}")
 
 
-def check(told: ToldRun, runs: Path) -> None:
+def check(report: ToldRun, runs: Path) -> None:
     """Check what is told of a run, as far as that needs no archive.
 
     Args:
-        told: The run.
+        report: The run.
         runs: Folder of the runs, which may be the parent.
 
     Raises:
         UsageError: It is no run.
     """
     request = RunRequest(
-        study=told.study, parent=told.parent, objective=told.objective, task=told.task
+        study=report.study, parent=report.parent, objective=report.objective, task=report.task
     )
     check_request(request, runs)
-    for what, name in {"program": told.program, "model": told.model, "token": told.token}.items():
+    for what, name in {
+        "program": report.program,
+        "model": report.model,
+        "token": report.token,
+    }.items():
         if name is not None:
             check_length(f"the name of the {what}", name)
 
-    _check_values(told.values)
-    if told.seed is not None:
-        whole_seed(told.seed)
+    _check_values(report.values)
+    if report.seed is not None:
+        whole_seed(report.seed)
 
-    if told.seconds is not None and not is_duration(told.seconds):
-        raise UsageError(f"the seconds of a run are a number from 0, got {told.seconds!r:.60}")
+    if report.seconds is not None and not is_duration(report.seconds):
+        raise UsageError(f"the seconds of a run are a number from 0, got {report.seconds!r:.60}")
 
-    if told.diff is not None and len(told.diff) > MOST_TOLD_DIFF:
-        raise UsageError(f"a difference has at most {MOST_TOLD_DIFF} letters, got {len(told.diff)}")
-
-    if told.diff and not told_changes(told.diff):
+    if report.diff is not None and len(report.diff) > MOST_TOLD_DIFF:
         raise UsageError(
-            f"the difference has no changed line, as 'git diff' writes them: {brief(told.diff)}"
+            f"a difference has at most {MOST_TOLD_DIFF} letters, got {len(report.diff)}"
         )
 
-    if told.reason is not None and not told.reason.strip():
+    if report.diff and not told_changes(report.diff):
+        raise UsageError(
+            f"the difference has no changed line, as 'git diff' writes them: {brief(report.diff)}"
+        )
+
+    if report.reason is not None and not report.reason.strip():
         raise UsageError("the reason of a failure is empty")
 
-    if told.reason is None and not told.metrics and not told.curve:
+    if report.reason is None and not report.metrics and not report.curve:
         raise UsageError("a run has metrics, or the reason why it failed")
 
 
-def check_in_study(archive: Archive, told: ToldRun, metrics: Mapping[str, float]) -> Study | None:
+def check_in_study(archive: Archive, report: ToldRun, metrics: Mapping[str, float]) -> Study | None:
     """Check that a run fits to its study, and return the study; None where there is none yet.
 
     Args:
         archive: The archive.
-        told: The run.
+        report: The run.
         metrics: Its last metrics.
 
     Raises:
         UsageError: The study cannot have it.
     """
-    if told.study not in archive.studies.names():
-        if told.reason is None:
-            _check_new(told, metrics)
+    if report.study not in archive.studies.names():
+        if report.reason is None:
+            _check_new(report, metrics)
 
         return None
 
-    study = archive.studies.get(told.study)
-    if told.objective not in (None, study.objective):
+    study = archive.studies.get(report.study)
+    if report.objective not in (None, study.objective):
         raise UsageError(
-            f"the study {study.name!r} judges by {study.objective}, got {told.objective!r:.80}"
+            f"the study {study.name!r} judges by {study.objective}, got {report.objective!r:.80}"
         )
 
-    if told.reason is None:
+    if report.reason is None:
         _check_value(study.objective, metrics)
 
     return study
 
 
-def _check_new(told: ToldRun, metrics: Mapping[str, float]) -> None:
+def _check_new(report: ToldRun, metrics: Mapping[str, float]) -> None:
     """Check that a new study knows which metric it judges by."""
-    if told.objective is not None:
-        _check_value(told.objective, metrics)
+    if report.objective is not None:
+        _check_value(report.objective, metrics)
     elif not metrics or choose_objective(metrics) is None:
         names = ", ".join(list(metrics)[:8]) or "none"
         raise UsageError(
-            f"the new study {told.study!r} needs the metric that it judges by, minimise or maximise; "
+            f"the new study {report.study!r} needs the metric that it judges by, minimise or maximise; "
             f"metrics of the run: {names}"
         )
 

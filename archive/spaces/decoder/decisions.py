@@ -70,16 +70,16 @@ class DecoderDecisions(Decisions):
         if position < _STREAM:
             return True
 
-        block, place = divmod(position - _STREAM, _BLOCK)
+        block, offset = divmod(position - _STREAM, _BLOCK)
         if block > prefix[_STREAM - 1]:
             return False
 
-        if place < 2:
+        if offset < 2:
             return True
 
-        mixer, feed_forward = prefix[position - place : position - place + 2]
+        mixer, feed_forward = prefix[position - offset : position - offset + 2]
         missing = (mixer == self._none) + (feed_forward == self._nothing)
-        return missing < (2 if place == 2 else 1)
+        return missing < (2 if offset == 2 else 1)
 
     def encode(self, architecture: Architecture) -> Vector | None:
         """Return the decisions of a network."""
