@@ -54,6 +54,8 @@ PARTS = {
     "layer": Word("layer"),
     "skip": Word("skip", "edge past layers"),
     "break": Word("gap", "adjacent layers of the chain that no edge joins"),
+    "block": Word("block", "a mixer and a feed-forward part, with their norms and sums"),
+    "stream": Word("width and head", "the stream that the blocks of a decoder add to"),
     "mass": Word("computation", "mass of OTMANN: units times incoming units"),
 }
 """Words for the parts of a difference of two networks."""

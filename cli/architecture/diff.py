@@ -41,7 +41,8 @@ class DifferenceTotal:
     """The parts of one kind.
 
     Attributes:
-        subject: `layer`, `skip` or `break` of the edit distance, `mass` of OTMANN.
+        subject: `layer`, `skip` or `break` of the edit distance, `block` or `stream` of a decoder's,
+            `mass` of OTMANN.
         change: What happens to them.
         parts: Number of them.
         cost: Sum of their costs.
@@ -58,7 +59,8 @@ class DifferencePartItem:
     """A part of a distance.
 
     Attributes:
-        subject: `layer`, `skip` or `break` of the edit distance, `mass` of OTMANN.
+        subject: `layer`, `skip` or `break` of the edit distance, `block` or `stream` of a decoder's,
+            `mass` of OTMANN.
         change: What happens to it.
         first: Layers of the first architecture: one, or the two ends of a skip; empty for what is
             inserted.

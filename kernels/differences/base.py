@@ -20,18 +20,18 @@ class DifferencePart:
     """A part of a distance.
 
     Attributes:
-        subject: Kind of the part: `layer`, `skip`, `break` or `mass` (the edit distance's and the
-            transport's words).
+        subject: Kind of the part: `layer`, `skip`, `break`, `block`, `stream` or `mass` (the edit
+            distance's and the transport's words).
         change: Change of the part on the way from the first network to the second.
-        first: Positions in the first network: of a layer, or of the two ends of a skip; empty for
-            an insertion.
+        first: Positions in the first network: of a layer, of the two ends of a skip, or of the
+            layers of a block; empty for an insertion.
         second: The same in the second network; empty for a removal.
         cost: Its share of the distance, >= 0.
         reason: Where the cost comes from; empty where it is 0.
         amount: Mass that is moved; 1 for a layer or a skip.
     """
 
-    subject: Literal["layer", "skip", "break", "mass"]
+    subject: Literal["layer", "skip", "break", "block", "stream", "mass"]
     change: Change
     first: tuple[int, ...]
     second: tuple[int, ...]

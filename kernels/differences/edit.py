@@ -19,9 +19,17 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from archive.architecture.decoders.vocabulary import NAME as DECODER
 from archive.architecture.graph import Architecture
 from archive.kernels.differences.base import Change, Difference, DifferencePart, words
-from archive.kernels.distances.edit import SKIP, EditDistance, Sequenced, sequence
+from archive.kernels.differences.blocks import block_difference
+from archive.kernels.distances.edit import (
+    SKIP,
+    EditDistance,
+    Sequenced,
+    prepare_sequence,
+    sequence,
+)
 from archive.words import PARTS
 
 Floats = NDArray[np.float64]
@@ -45,8 +53,11 @@ def edit_difference(
 
     Takes O(n n') time and memory, and O(s^2 s') for the skips.
     """
-    prepared = distance.prepare(first)
-    two = distance.prepare(second)
+    if first.space == DECODER:
+        return block_difference(first, second, distance.components[0])
+
+    prepared = prepare_sequence(first, distance.layers)
+    two = prepare_sequence(second, distance.layers)
     orders = (sequence(first), sequence(second))
     costs = _layer_costs(prepared, two)
     # Positions in the sequences; input and output stand outside of them, and are matched.

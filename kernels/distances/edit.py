@@ -34,23 +34,28 @@ such chain. For these:
 
 Sequence, skips and breaks determine the network, and the paper's networks have the paper's
 sequences. As in the authors' code, matching a skip with a break costs 1.
+
+Decoders of language models have a distance of their own, with a block as the unit:
+`archive.kernels.distances.block_edit`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from archive import runtime
 from archive.architecture.canonical import canonical_ranks
+from archive.architecture.decoders.vocabulary import NAME as DECODER
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.operations import INPUT, OUTPUT, Operation, Vocabulary, vocabulary
 from archive.errors import InvalidArchitectureError, UsageError
 from archive.kernels.base import PairDistance, check_one_space, solve_on_threads
+from archive.kernels.distances.block_edit import BlockBatch, SequencedBlocks, prepare_blocks
 from archive.kernels.packing import pack
 from archive.kernels.search.lower_bounds import EditBound
 from archive.values import require_at_least
@@ -210,7 +215,7 @@ def _stem(operation: Operation) -> tuple[str, bool]:
     return name, operation.has_units
 
 
-class EditDistance(PairDistance[Sequenced]):
+class EditDistance(PairDistance[Sequenced | SequencedBlocks]):
     """Least cost of layers and skips to insert, remove or change, exactly: d = D_l + lambda D_s.
 
     Eq. (4) and eq. (6) of the paper differ: (4) matches every layer of the shorter network, (6) may
@@ -223,6 +228,9 @@ class EditDistance(PairDistance[Sequenced]):
     of negative type: exp(-d / 10) on 60 NAS-Bench cells and exp(-d^2) on 60 networks of the cnn
     space have negative eigenvalues. The embedding of `archive.kernels.distances.bourgain` gives a
     valid kernel.
+
+    On decoders the blocks are inserted, removed and changed, whatever `lam` and `layers` are
+    (`archive.kernels.distances.block_edit`); this is a metric too.
 
     Preparing costs the canonical ranks, O(edges log layers) for most networks. A pair costs O(n n')
     for the layers and O(s^2 s') for the s <= s' skips that only one of the networks has. Choose it
@@ -270,28 +278,35 @@ class EditDistance(PairDistance[Sequenced]):
         """Return 1: the distance has no normalised form."""
         return 1
 
-    def lower_bound(self, space: str) -> EditBound:
-        """Return equation (2) of `archive.kernels.search.lower_bounds`."""
-        return EditBound(self.lam)
+    def lower_bound(self, space: str) -> EditBound | None:
+        """Return equation (2) of `archive.kernels.search.lower_bounds`; None for decoders."""
+        return None if space == DECODER else EditBound(self.lam)
 
-    def prepare(self, architecture: Architecture) -> Sequenced:
-        """Order the layers in sequence and list the skips.
+    def prepare(self, architecture: Architecture) -> Sequenced | SequencedBlocks:
+        """Order the layers in sequence and list the skips, or list the blocks of a decoder.
 
         Raises:
             InvalidArchitectureError: The network has too many skips to match, or a width beyond
-                floating point.
+                floating point; or it should be a decoder and is none.
         """
+        if architecture.space == DECODER:
+            return prepare_blocks(architecture)
+
         return prepare_sequence(architecture, self.layers)
 
-    def pairs(self, networks: Sequence[Sequenced], pairs: Integers) -> Floats:
+    def pairs(self, networks: Sequence[Sequenced | SequencedBlocks], pairs: Integers) -> Floats:
         """Solve the pairs in compiled batches, on several threads for many pairs."""
         if not len(pairs):
             return np.zeros((1, 0))
 
         check_one_space(networks)
-        return solve_on_threads(
-            EditBatch(networks, self.lam).solve, pairs, self.threads, PAIRS_A_THREAD
-        )
+        return solve_on_threads(self._batch(networks).solve, pairs, self.threads, PAIRS_A_THREAD)
+
+    def _batch(self, networks: Sequence[Sequenced | SequencedBlocks]) -> EditBatch | BlockBatch:
+        if networks[0].space == DECODER:
+            return BlockBatch(cast("Sequence[SequencedBlocks]", networks))
+
+        return EditBatch(cast("Sequence[Sequenced]", networks), self.lam)
 
 
 class EditBatch:

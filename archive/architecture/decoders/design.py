@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from typing import Literal
 
 from archive.architecture.decoders.parts import (
@@ -170,12 +171,7 @@ def design_of(architecture: Architecture) -> Design:
     Raises:
         InvalidArchitectureError: The graph is no decoder; the message gives the reason.
     """
-    if architecture.space != NAME:
-        raise InvalidArchitectureError(
-            f"the architecture must be of space {NAME}, got {architecture.space}"
-        )
-
-    return _StreamReader(architecture).read()
+    return placed_design_of(architecture)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,13 +180,33 @@ class PlacedPart:
 
     Attributes:
         norm: Position of the norm before it.
+        position: Position of its layer.
         behind: Position of the norm behind it; None without.
+        addition: Position of the sum that it enters.
         part: Its settings.
     """
 
     norm: int
+    position: int
     behind: int | None
+    addition: int
     part: DecoderPart
+
+
+def placed_design_of(
+    architecture: Architecture,
+) -> tuple[Design, tuple[tuple[PlacedPart, ...], ...]]:
+    """Return the design of a decoder in its normal form, and the parts of each block.
+
+    Raises:
+        InvalidArchitectureError: The graph is no decoder; the message gives the reason.
+    """
+    if architecture.space != NAME:
+        raise InvalidArchitectureError(
+            f"the architecture must be of space {NAME}, got {architecture.space}"
+        )
+
+    return _StreamReader(architecture).read()
 
 
 class _StreamReader:
@@ -201,8 +217,8 @@ class _StreamReader:
         self.parents = architecture.parents
         self.children = architecture.children
 
-    def read(self) -> Design:
-        """Return the design in its normal form."""
+    def read(self) -> tuple[Design, tuple[tuple[PlacedPart, ...], ...]]:
+        """Return the design in its normal form, and the parts of each of its blocks."""
         embedding = self._only(self.children[0], EMBEDDING)
         width = whole(self.layers[embedding], "units")
         steps: list[tuple[PlacedPart, ...]] = []
@@ -225,7 +241,9 @@ class _StreamReader:
 
         design = Design(vocabulary, width, tuple(blocks), tied).normal()
         self._check_whole(design)
-        return design
+        # A merge joins neighbours, so that the parts keep their order.
+        parts = chain.from_iterable(steps)
+        return design, tuple(tuple(islice(parts, len(block.parts))) for block in design.blocks)
 
     def _sum_of(self, stream: int) -> int | None:
         """Return the sum that a layer of the stream enters; None behind the last block."""
@@ -239,7 +257,7 @@ class _StreamReader:
         parts: list[PlacedPart] = []
         for source in self.parents[addition]:
             if source != stream:
-                parts.append(self._placed(stream, source, width))
+                parts.append(self._placed(stream, source, addition, width))
 
         parts.sort(key=lambda placed: placed.part.op not in MIXERS)
         ops = [placed.part.op for placed in parts]
@@ -257,7 +275,7 @@ class _StreamReader:
 
         return tuple(parts)
 
-    def _placed(self, stream: int, source: int, width: int) -> PlacedPart:
+    def _placed(self, stream: int, source: int, addition: int, width: int) -> PlacedPart:
         behind = source if self.layers[source].op == NORM else None
         position = source if behind is None else self._source(source)
         part = part_of(self.layers[position])
@@ -273,7 +291,7 @@ class _StreamReader:
                 position,
             )
 
-        return PlacedPart(norm, behind, part)
+        return PlacedPart(norm, position, behind, addition, part)
 
     def _source(self, position: int) -> int:
         """Return the only parent of a layer."""

@@ -38,6 +38,7 @@ from archive.kernels.distances.tree_wasserstein.measures import (
     degrees,
     gram_path,
     ngrams,
+    settings,
     widths,
 )
 from archive.kernels.distances.tree_wasserstein.operation_trees import (
@@ -80,6 +81,10 @@ class TreeWasserstein(FeatureDistance):
     two components of the same kind: the Wasserstein distance of the distributions of log2(units)
     over layers, and the difference of log2(1 + mass), mass as in `archive.architecture.layer_mass`
     without the ends. A network without n-grams has its mass at the root of the tree.
+
+    Where a vocabulary names settings of layers, such as the heads of a decoder's mixers, each
+    operation of the tree has a line of octaves for each of them, and the component of the shortest
+    n-grams has their Wasserstein distances as well.
 
     Args:
         n: Length of the n-grams, 1 to 8, or several: one component each. 1 is the paper's TW, 2 its
@@ -162,6 +167,7 @@ class TreeWasserstein(FeatureDistance):
         operations = tree.operations(vocabulary(architecture.space))
         network = architecture.functional if self.functional else architecture
         grams = [self._embed_ngrams(network, n, tree, operations) for n in self.n]
+        grams[self.n.index(min(self.n))] |= settings(network, operations)
         size = (widths(network), _mass(network)) if self.sizes else ()
         return Embedded(architecture.key, architecture.space, (*grams, *degrees(network), *size))
 

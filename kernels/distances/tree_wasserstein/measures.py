@@ -45,6 +45,7 @@ from operator import itemgetter
 
 from archive.architecture.graph import Architecture
 from archive.architecture.networks import take
+from archive.architecture.operations import vocabulary
 from archive.errors import InvalidArchitectureError
 from archive.kernels.distances.tree_wasserstein.operation_trees import Node, OperationTree
 from archive.kernels.features.l1_blocks import Steps
@@ -52,6 +53,9 @@ from archive.kernels.features.l1_blocks import Steps
 Gram = tuple[str, ...]
 
 MIXED = 0.2
+OCTAVE = 0.05
+"""Length of an octave of a setting; siblings in the tree of `decoder` are 0.3 apart."""
+_FINE = 10
 MOST = 1_000_000
 """Limit of n-grams ending in a layer, summed over the layers.
 
@@ -205,6 +209,41 @@ def _longest_hops(architecture: Architecture) -> list[int | None]:
         eta[u] = max(hops) + 1 if hops else None
 
     return eta
+
+
+def settings(architecture: Architecture, operations: Set[str]) -> dict[str, float]:
+    """Return the settings of the layers as L1 features: a line below each operation and setting.
+
+    A line has a place for each octave, so that the L1 distance is the Wasserstein distance of the
+    shares of the layers along it, times the length of an octave, `OCTAVE`. Octaves above 2^10 count
+    a tenth: bases of rotary positions are far apart, and differ little in effect.
+
+    Args:
+        architecture: The network.
+        operations: Operations that count, as in `ngrams`.
+    """
+    names = vocabulary(architecture.space).settings
+    layers = [layer for layer in architecture.layers if layer.op in operations]
+    counts = Counter((layer.op, layer.attributes) for layer in layers) if names else Counter()
+    features: dict[str, float] = {}
+    for (op, attributes), count in counts.items():
+        for name in names:
+            value = attributes.get(name)
+            if not isinstance(value, int | float):
+                continue
+
+            place = _octaves(float(value))
+            for octave in range(math.ceil(place)):
+                key = f"{op}/{name}:{octave}"
+                share = count / len(layers) * min(place - octave, 1.0)
+                features[key] = features.get(key, 0.0) + OCTAVE * share
+
+    return dict(sorted(features.items()))
+
+
+def _octaves(value: float) -> float:
+    octaves = math.log2(1 + value)
+    return octaves if octaves <= _FINE else _FINE + (octaves - _FINE) / 10
 
 
 @lru_cache(maxsize=4096)

@@ -19,6 +19,14 @@ from archive.trainer.nn.decoders.mixing import (
 from archive.trainer.nn.decoders.recurrences import gated_delta
 from archive.trainer.nn.decoders.timescales import draw_rates, draw_time_steps
 
+EXACT = 64
+"""Numbers of a head below which queries, keys and values are float32 in every precision.
+
+The product of a query and a key of few numbers often nearly vanishes. The norm of the output then
+divides by it, and enlarges the rounding of bfloat16 up to a hundredfold: with heads of 4 numbers the
+logits of three blocks differed from those in float32 by 16 to 55 % of the largest one, of softmax
+attention by 2 %."""
+
 
 class GatedDeltaMixer(nn.Module):
     """Queries and keys of norm 1, a state that forgets by a gate, and a gated output.
@@ -46,12 +54,16 @@ class GatedDeltaMixer(nn.Module):
     def forward(self, x: Tensor, start: int = 0, cache: Cache | None = None) -> Tensor:
         """See `archive.trainer.nn.decoders.attention.AttentionMixer.forward`."""
         del start
-        entering = torch.cat([self.query(x), self.key(x), self.value(x)], dim=-1)
-        query, key, value = self.convolution(entering, cache).chunk(3, dim=-1)
-        steps = F.softplus(self.decay(x).float() + self.decay_bias)
-        decays = -self.decay_log.exp() * steps
-        rates = self.rate(x).float().sigmoid()
-        with torch.autocast(x.device.type, enabled=False):
+        device = x.device.type
+        reduced = torch.is_autocast_enabled(device) and self.part.head_size >= EXACT
+        with torch.autocast(device, enabled=reduced):
+            entering = torch.cat([self.query(x), self.key(x), self.value(x)], dim=-1)
+            query, key, value = self.convolution(entering, cache).chunk(3, dim=-1)
+
+        with torch.autocast(device, enabled=False):
+            steps = F.softplus(self.decay(x.float()) + self.decay_bias)
+            decays = -self.decay_log.exp() * steps
+            rates = self.rate(x.float()).sigmoid()
             outputs = self._recur(query, key, value, decays, rates, cache)
 
         gated = self.norm(outputs) * F.silu(heads_of(self.gate(x), self.part.heads).transpose(1, 2))
