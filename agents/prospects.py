@@ -197,7 +197,10 @@ def _summarise(drawn: _Drawn, evaluated: Sequence[Architecture], networks: int) 
 
 
 def _of_configurations(
-    space: Parameters, observations: Sequence[Observation], own: Sequence[Architecture], noisy: bool
+    space: Parameters,
+    observations: Sequence[Observation],
+    finished: Sequence[Architecture],
+    noisy: bool,
 ) -> _Drawn | None:
     from archive.agents.base import History
     from archive.agents.configurations import process
@@ -211,12 +214,12 @@ def _of_configurations(
     coder = Coder(space)
     coded = coder.read(History(tuple(observations)))
     rows = []
-    for network in own:
+    for network in finished:
         row = coder.encode(network)
         if row is not None:
             rows.append(row)
 
-    if len(rows) < len(own) or not rows:
+    if len(rows) < len(finished) or not rows:
         return None
 
     evaluated = np.array(rows)
@@ -248,11 +251,11 @@ def _of_configurations(
     if noisy:
         noise = scale.spread * float(np.sqrt(np.mean([model.noise for model in models])))
 
-    return _Drawn(scale.restore(posterior.sample(SAMPLES, rng)), len(own), noise)
+    return _Drawn(scale.restore(posterior.sample(SAMPLES, rng)), len(finished), noise)
 
 
 def _of_networks(
-    space: Space, observations: Sequence[Observation], own: Sequence[Architecture], noisy: bool
+    space: Space, observations: Sequence[Observation], finished: Sequence[Architecture], noisy: bool
 ) -> _Drawn | None:
     from archive.agents.base import History
     from archive.agents.joint.candidates import JointCandidates
@@ -263,7 +266,7 @@ def _of_networks(
         return None
 
     rng = np.random.default_rng(0)
-    candidates = {network.functional_key: network for network in own}
+    candidates = {network.functional_key: network for network in finished}
     evaluated = len(candidates)
     for network in _random_networks(space, rng):
         candidates.setdefault(network.functional_key, network)

@@ -39,7 +39,7 @@ class SourceBest(Agent):
     info = AgentInfo(
         summary="the ten best networks of the sources, then regularized evolution",
         paper="a baseline of transfer",
-        cost="that of the other agent",
+        cost="the other agent's",
         when="to measure what a warm start is worth",
         transfers=True,
     )

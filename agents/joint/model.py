@@ -116,7 +116,7 @@ class JointFeatures(EmbeddedDistance):
 
 @dataclass(frozen=True)
 class _KeptDistances:
-    """Distances of networks from those of a history.
+    """Distances of networks from the networks of a history.
 
     Attributes:
         rows: Keys of the m networks of the history.

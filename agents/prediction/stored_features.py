@@ -38,28 +38,28 @@ def features_of(
     """
     connection = archive.connection
     created = connection.read(lambda tx: tx.run(CREATION).single(strict=True)["created"])
-    place = f"{space} {connection.settings.uri} {connection.database} {created}"
+    subject = f"{space} {connection.settings.uri} {connection.database} {created}"
     home = connection.settings.home
-    known = _unpack(cache.read(KIND, place, home))
-    new = sorted(set(keys) - known.keys())
+    stored = _unpack(cache.read(KIND, subject, home))
+    new = sorted(set(keys) - stored.keys())
     if len(new) > BLOCK and notify is not None:
         notify(f"reading the features of {len(new)} networks, once")
 
     for begin in range(0, len(new), BLOCK):
         networks = archive.architectures.get_many(new[begin : begin + BLOCK])
         for key, network in networks.items():
-            known[key] = features(network)
+            stored[key] = features(network)
 
     if len(new) >= WORTH:
-        cache.write(KIND, place, _pack(known), home)
+        cache.write(KIND, subject, _pack(stored), home)
 
-    return {key: known[key] for key in keys if key in known}
+    return {key: stored[key] for key in keys if key in stored}
 
 
-def _pack(known: dict[str, Features]) -> cache.Arrays:
-    names = sorted(set().union(*known.values()))
-    rows = [[described.get(name, 0.0) for name in names] for described in known.values()]
-    return {"keys": np.array(list(known)), "names": np.array(names), "rows": np.array(rows)}
+def _pack(stored: dict[str, Features]) -> cache.Arrays:
+    names = sorted(set().union(*stored.values()))
+    rows = [[described.get(name, 0.0) for name in names] for described in stored.values()]
+    return {"keys": np.array(list(stored)), "names": np.array(names), "rows": np.array(rows)}
 
 
 def _unpack(arrays: cache.Arrays | None) -> dict[str, Features]:
@@ -67,8 +67,8 @@ def _unpack(arrays: cache.Arrays | None) -> dict[str, Features]:
         return {}
 
     names = arrays["names"].tolist()
-    known = {}
+    stored = {}
     for key, row in zip(arrays["keys"].tolist(), arrays["rows"].tolist(), strict=True):
-        known[key] = dict(zip(names, row, strict=True))
+        stored[key] = dict(zip(names, row, strict=True))
 
-    return known
+    return stored

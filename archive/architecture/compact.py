@@ -5,7 +5,7 @@
 
     [[["ip",null,1,{"input":"8"}],…],[0,1,1,2],["","layer1.0.conv1",0,…],[[0,1,0],…]]
         with attributes: the distinct layers, then the number of each layer; the names of the
-        layers' modules, if there are any, 0 for that of the layer before; edges with arguments
+        layers' modules, if there are any, 0 for the module of the layer before; edges with arguments
 
 Layers and edges are stored as nodes and relationships as well, for queries. Collecting those took
 ArcadeDB 0.2 ms per network; the text takes a tenth of that. Layers are in canonical order.

@@ -387,7 +387,7 @@ class DrawnRepeat:
 
     Attributes:
         times: Number of copies.
-        layers: Layers that are drawn: those of the first copy, or of all.
+        layers: Layers that are drawn: the first copy's, or all.
         part: Name of the part, if it can be drawn either way.
     """
 

@@ -68,7 +68,7 @@ def node(architecture: Architecture, u: int, channels: int | None, note: str = "
 
 
 def channels(architecture: Architecture) -> list[int | None]:
-    """Return the channels of each layer's output, its own or those of its inputs; None without."""
+    """Return the channels of each layer's output: its own, else its inputs'; None without."""
     operations = vocabulary(architecture.space)
     emitted: list[int | None] = []
     for layer, parents in zip(architecture.layers, architecture.parents, strict=True):

@@ -127,7 +127,7 @@ def read(file: Path = CELLS) -> Arrays | None:
 
 
 def _convert(arrays: Arrays, entries: type[np.generic], starts: type[np.generic]) -> None:
-    """Give the arrays of layers and edges, and those of where they begin, other types."""
+    """Give other types to the arrays of layers and edges, and to the arrays of their starts."""
     for name in ("layers", "edges"):
         arrays[name] = arrays[name].astype(entries)
         arrays[f"{name}.starts"] = arrays[f"{name}.starts"].astype(starts)

@@ -279,8 +279,8 @@ def load(
     names = dict(map(_renaming, renames))
     path = Path(file)
     if not is_address(file) and path != STREAM and not _is_pipe(path):
-        found = digest(path) if sha256 is not None or as_json else ""
-        _load(ctx, path, names, check, as_json, sha256, found, file)
+        checksum = digest(path) if sha256 is not None or as_json else ""
+        _load(ctx, path, names, check, as_json, sha256, checksum, file)
         return
 
     if path == STREAM and sys.stdin.isatty():
@@ -292,14 +292,14 @@ def load(
     # The dump is read twice: it is verified as a whole first.
     name = "stdin" if path == STREAM else file
     with _temporary("dump" if is_address(file) else Path(name).name) as whole:
-        found = download(file, whole) if is_address(file) else _copy_stream(path, whole)
+        checksum = download(file, whole) if is_address(file) else _copy_stream(path, whole)
 
         if not whole.stat().st_size:
             raise UsageError(
                 f"there is no dump on {name}: the command before the pipe has written nothing"
             )
 
-        _load(ctx, whole, names, check, as_json, sha256, found, file)
+        _load(ctx, whole, names, check, as_json, sha256, checksum, file)
 
 
 def _copy_stream(source: Path, whole: Path) -> str:
@@ -323,14 +323,14 @@ def _load(
     check: bool,
     as_json: bool,
     sha256: str | None,
-    found: str,
+    checksum: str,
     shown: str,
 ) -> None:
     from archive.exchange.load import load as read
     from archive.exchange.load import verify
 
-    if sha256 is not None and found != sha256.lower():
-        raise UsageError(f"{shown} has the SHA-256 {found}, not {sha256:.64}: nothing is loaded")
+    if sha256 is not None and checksum != sha256.lower():
+        raise UsageError(f"{shown} has the SHA-256 {checksum}, not {sha256:.64}: nothing is loaded")
 
     changed: Mapping[str, int] = {}
     if check:
@@ -344,7 +344,7 @@ def _load(
             file=shown,
             release=contents.header.release,
             sha256=contents.sha256,
-            file_sha256=found,
+            file_sha256=checksum,
             records=contents.counts,
             stored=None if check else changed,
         )
@@ -359,7 +359,7 @@ def _load(
         print_table(("record", "in the file", "new or changed"), rows)
 
     if not as_json and is_address(shown):
-        print_message(f"{shown}: {file.stat().st_size:,} bytes, SHA-256 {found}")
+        print_message(f"{shown}: {file.stat().st_size:,} bytes, SHA-256 {checksum}")
 
 
 def _is_pipe(file: Path) -> bool:

@@ -19,7 +19,7 @@ from archive.trainer.intake import stand_ins
 # The largest index, which stands for the end of a side.
 _END = 2**63 - 1
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\w+)\s+(.*)')
-# Longest name of a layer, as that of the codec.
+# Longest name of a layer, as in the codec.
 _MOST_NAME = 100
 
 

@@ -354,7 +354,7 @@ def _train(attempt: _Attempt, memory: costs.PeakMemory) -> tuple[Outcome, dict[s
 
 
 def _follow(attempt: _Attempt) -> None:
-    """Run the recipe on a rank above 0: costs, weights and result are those of rank 0."""
+    """Run the recipe on a rank above 0: costs, weights and result are rank 0's."""
     fit = attempt.spec.recipe.load()
     attempt.file = attempt.spec.recipe.file_of(fit)
     try:

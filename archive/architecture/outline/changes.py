@@ -262,7 +262,7 @@ def _opening(stage: Section) -> int:
 def _properties(
     before: Outline, after: Outline, pairs: Sequence[BlockPair], *, wider: bool
 ) -> list[Change]:
-    """Return the changes of properties of blocks, those of one property as one change."""
+    """Return the changes of properties of blocks, one change for each property."""
     named: list[Change] = []
     differing: dict[str, list[tuple[int, Property | None, Property | None]]] = defaultdict(list)
     possible: dict[str, int] = defaultdict(int)

@@ -133,7 +133,7 @@ def record_run(
     ] = None,
     seconds: Annotated[float | None, Field(ge=0, description="Its time.")] = None,
     program: Annotated[
-        str | None, Field(description="Name of the program; that of the parent by default.")
+        str | None, Field(description="Name of the program; the parent's by default.")
     ] = None,
     minimise: Annotated[
         str | None, Field(description="Metric that a new study judges by, smaller is better.")

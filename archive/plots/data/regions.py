@@ -142,11 +142,11 @@ def traits_of(profiles: csr_array, features: Sequence[str]) -> Traits:
     pairs = []
     pair_names = []
     for column, feature in enumerate(features):
-        operation, at, _ = feature.rpartition("@")
-        if at and operation not in ENDS:
+        operation, separator, _ = feature.rpartition("@")
+        if separator and operation not in ENDS:
             rows.append(column)
             columns.append(operations.setdefault(operation, len(operations)))
-        elif not at and not set(feature.split(">")) & set(ENDS):
+        elif not separator and not set(feature.split(">")) & set(ENDS):
             pairs.append(column)
             pair_names.append(_words(feature.replace(">", " → ")))
 
@@ -196,14 +196,14 @@ def shared_traits(traits: Traits, rows: Integers, most: int = 6) -> list[SharedT
     order = np.argsort(-np.round(telling + 0.2 * isolated, 2), kind="stable")
     shared_traits: list[SharedTrait] = []
     taken: set[tuple[float, float]] = set()
-    for place in order.tolist():
-        if inside[place] < SHARED or telling[place] < TELLING or _is_plain(traits.names[place]):
+    for column in order.tolist():
+        if inside[column] < SHARED or telling[column] < TELLING or _is_plain(traits.names[column]):
             continue
 
-        shares = (round(float(inside[place]), 2), round(float(outside[place]), 2))
+        shares = (round(float(inside[column]), 2), round(float(outside[column]), 2))
         if shares not in taken:
             taken.add(shares)
-            shared_traits.append(SharedTrait(traits.names[place], *shares))
+            shared_traits.append(SharedTrait(traits.names[column], *shares))
 
         if len(shared_traits) == most:
             break

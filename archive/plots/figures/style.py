@@ -1,6 +1,6 @@
 """Common look of the figures: size, colours, labels of quantities, external text.
 
-Colours are those of the page (`archive.drawing.palette`), distinct under any colour blindness; marks
+Colours are the page's (`archive.drawing.palette`), distinct under any colour blindness; marks
 and line styles differ as well. Continuous colours are `cividis`, with evenly increasing lightness.
 """
 

@@ -15,7 +15,7 @@ The distance of two configurations is a sum over the names of their values:
                              d_i = 0 or 1                    texts, lists, values that one lacks
 
 Logarithms stand for positive numbers that span a factor of `WIDE` or more, such as learning rates. The
-ranges are those of the compared runs, so that d is a metric over them. O(values) for a pair.
+ranges are the compared runs', so that d is a metric over them. O(values) for a pair.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class PlannedRun:
 
     Attributes:
         values: Values that it is given, by name; None where they are unknown.
-        diff: Unified difference of its source files from those of its parent, with secrets masked as
+        diff: Unified difference of its source files from its parent's, with secrets masked as
             in differences on record; None likewise.
         code: Digest of its source files, as runs on record have it; None likewise.
         network: Functional key of its network; None likewise.

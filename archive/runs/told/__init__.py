@@ -1,4 +1,4 @@
-"""Runs that the program which made them tells of, such as those of a language model.
+"""Runs that a program, such as a language model, tells of after it has made them.
 
 | module     | concept                                                           |
 |------------|-------------------------------------------------------------------|

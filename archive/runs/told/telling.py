@@ -1,4 +1,4 @@
-"""Runs that a program tells of when they have ended, such as those of a language model.
+"""Runs that a program, such as a language model, tells of when they have ended.
 
 The run takes the way of recorded runs: a folder on disk first, then the archive. What cannot be a run
 is refused before the folder is made. A run that the database cannot take now stays on disk, and is

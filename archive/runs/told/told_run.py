@@ -49,7 +49,7 @@ class ToldRun:
         metrics: Its last metrics.
         reason: Why it failed; None where it did not.
         values: Values that it was given, by name.
-        program: Name of the program; None takes that of the parent.
+        program: Name of the program; None takes the parent's.
         curve: Metrics by step, with the steps as `step` or `epoch`.
         motivation: Reason for the run in words; None without one.
         parent: The run that it is a change of: STUDY#NUMBER, a number in the study, `best` or
