@@ -268,9 +268,9 @@ def default_kernel(space: str) -> str:
     """Return the kernel that compares the networks of a space, unless another one is asked for.
 
     Networks of `torch` have a thousand layers: OTMANN takes 20 ms a pair of them, features of
-    Weisfeiler and Lehman 10 µs.
+    Weisfeiler and Lehman 10 µs. It has no penalties for operations without a list.
     """
-    return "weisfeiler-lehman" if space == NAME else "otmann"
+    return "weisfeiler-lehman" if space == NAME or vocabulary(space).is_open else "otmann"
 
 
 Keys = NDArray[np.bytes_]

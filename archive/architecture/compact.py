@@ -30,7 +30,7 @@ def encode(architecture: Architecture) -> str:
     # A thousand layers share some dozens of distinct ones.
     distinct = dict(zip(dict.fromkeys(architecture.layers), count()))
     parts: list[Any] = [list(map(_plain, architecture.layers))]
-    if any(layer.attributes for layer in distinct):
+    if architecture.arguments or any(layer.attributes for layer in distinct):
         whole = [
             [layer.op, layer.units, layer.stride, dict(layer.attributes)] for layer in distinct
         ]

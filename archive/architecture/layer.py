@@ -107,6 +107,10 @@ CONFIGURATION = "configuration"
 """Attribute of the input: the parameters beside a network, as JSON text
 (`archive.architecture.parameter_operations.join`)."""
 
+ROLE = "role"
+"""Attribute of a layer that stands for an input or an output of a graph, and computes nothing
+(`archive.architecture.operation_graphs`)."""
+
 BESIDE = "beside"
 """Setting of a space that holds the parameters beside its networks (`archive.spaces.joint`)."""
 

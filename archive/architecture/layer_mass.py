@@ -22,6 +22,7 @@ from collections.abc import Sequence
 
 from archive.architecture.decoders.vocabulary import NAME as DECODER
 from archive.architecture.graph import Architecture
+from archive.architecture.layer import ROLE
 from archive.architecture.operations import Operation, vocabulary
 
 ZETA = 0.1
@@ -46,7 +47,8 @@ def layer_masses(
             authors' code: 100).
     """
     operations = architecture.operations
-    if vocabulary(architecture.space).attributes:
+    words = vocabulary(architecture.space)
+    if words.attributes and not words.is_open:
         return _with_ends(_computations(architecture), operations, floor)
 
     emitted: list[int] = []
@@ -63,7 +65,7 @@ def layer_masses(
             masses[u] = factor * units * incoming
             emitted.append(units)
         elif operation.group == "cell":
-            masses[u] = 0.0 if operation.zero else 1.0
+            masses[u] = 0.0 if operation.zero or ROLE in layer.attributes else 1.0
             emitted.append(1)
         elif operation.group == "pool":
             masses[u] = float(incoming)

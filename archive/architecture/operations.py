@@ -18,11 +18,14 @@ from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any
 
-from archive.errors import UnknownNameError, UsageError
+from archive.errors import InvalidArchitectureError, UnknownNameError, UsageError
 from archive.registry import Registry
 
 INPUT = "ip"
 OUTPUT = "op"
+
+MOST_LABEL = 100
+"""Longest label of an open vocabulary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,7 @@ class Vocabulary:
         arguments: Whether operations tell their inputs apart, so that edges have arguments.
         settings: Names of the attributes by which layers of one operation and size differ, of few
             values each; with them, attributes are properties of the stored layers.
+        is_open: Whether any other label is an operation as well, which is only equal to itself.
     """
 
     name: str
@@ -101,6 +105,7 @@ class Vocabulary:
     attributes: bool = False
     arguments: bool = False
     settings: tuple[str, ...] = ()
+    is_open: bool = False
 
     @cached_property
     def digest(self) -> str:
@@ -146,7 +151,29 @@ class Vocabulary:
         try:
             return self.operations[label]
         except KeyError:
+            if self.has(label):
+                return Operation(label, "cell")
+
             raise UnknownNameError(f"operation of {self.name}", label, self.operations) from None
+
+    def has(self, label: str) -> bool:
+        """Return whether a label is an operation."""
+        if label in self.operations:
+            return True
+
+        return self.is_open and 1 <= len(label) <= MOST_LABEL and label.isprintable()
+
+    def check_listed(self) -> None:
+        """Check that the operations can be listed.
+
+        Raises:
+            InvalidArchitectureError: Any label is an operation.
+        """
+        if self.is_open:
+            raise InvalidArchitectureError(
+                f"the operations of the space {self.name} have no list, which this kernel needs: "
+                "weisfeiler-lehman, path and edit compare its networks"
+            )
 
     def of_group(self, *groups: str) -> tuple[str, ...]:
         """Return the labels of these groups, in the vocabulary's order."""
@@ -166,6 +193,7 @@ _elsewhere = Registry(
         "choices": "archive.architecture.choice_operations:CHOICES",
         "darts": "archive.architecture.genotypes.operations:DARTS",
         "decoder": "archive.architecture.decoders.vocabulary:DECODER",
+        "graph": "archive.architecture.operation_graphs:GRAPH",
         "nasnet": "archive.architecture.genotypes.operations:NASNET",
         "parameters": "archive.architecture.parameter_operations:PARAMETERS",
         "program": "archive.architecture.parameter_operations:PROGRAM",

@@ -15,6 +15,7 @@ from archive.objectives import sign
 from archive.queries.repeats import MeanDifference, difference_of_means, repeats_by_configuration
 from archive.queries.runs import runs_by_id
 from archive.queries.tried.changes import ValueChange, value_changes
+from archive.runs.identity.graphs import NETWORK
 from archive.values import counted
 
 if TYPE_CHECKING:
@@ -94,13 +95,19 @@ def compare_runs(archive: Archive, first: str, second: str) -> RunComparison:
         second_values=second_values,
         first_network=first_run.network,
         second_network=other.network,
-        changes=value_changes(first_run.values, other.values),
+        changes=_value_changes(first_run, other),
         changed=_changed(first_run, other),
         gain=None if difference is None else difference.gain,
         low=None if difference is None else difference.low,
         high=None if difference is None else difference.high,
         words=_words(first_run, first_values, second_values, difference),
     )
+
+
+def _value_changes(first: TriedRun, second: TriedRun) -> list[ValueChange]:
+    """Return the values that differ, without the key of the network, which is compared as such."""
+    changes = value_changes(first.values, second.values)
+    return [change for change in changes if change.name != NETWORK]
 
 
 def _changed(first: TriedRun, second: TriedRun) -> list[str]:

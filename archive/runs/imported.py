@@ -19,18 +19,21 @@ from archive.architecture.graph import Architecture
 from archive.architecture.parameter_operations import PROGRAM_NAME as PROGRAM
 from archive.architecture.parameter_operations import graph_of_values
 from archive.errors import UsageError
-from archive.exchange.importers.additions import Addition, add_missing
+from archive.exchange.importers.additions import BATCH, Addition, add_missing
+from archive.queries.tried.changes import describe_network_change
 from archive.runs.code_state import MOST_DIFF
 from archive.runs.history.external_run import ExternalHistory, ExternalRun, choose_metric
 from archive.runs.history.table_columns import RunMapping
 from archive.runs.history.table_files import TableRow
 from archive.runs.history.table_rows import MOST_TEXT, runs_of_rows
-from archive.runs.identity.graphs import CODE
+from archive.runs.identity.graphs import CODE, NETWORK
 from archive.runs.life_cycle import masked
 from archive.runs.run_folder import now
 from archive.runs.secrets import Secrets, is_secret_name, option_secrets
+from archive.store.architectures import batched
 from archive.store.properties import curve_properties, proposal_id
 from archive.store.records import Result, Study
+from archive.store.studies.builds import Build
 from archive.store.studies.creation import check_new_name
 from archive.store.studies.studies import UNBOUNDED
 from archive.values import check_length, setting_text
@@ -56,6 +59,7 @@ class RunImport:
         without_parent: Number of runs whose parent is no run of the source or the study.
         left_out: What the source has besides: columns of which nothing is kept, or kinds of
             content with their number.
+        networks: Number of different networks; null where runs have none.
     """
 
     study: str
@@ -66,6 +70,7 @@ class RunImport:
     without_value: int
     without_parent: int
     left_out: list[str]
+    networks: int | None = None
 
 
 @dataclass(frozen=True)
@@ -151,6 +156,10 @@ def import_history(
         return imported.additions(_tokens_of(archive, name))
 
     added = add_missing(archive, name, agent, make_additions, "run")
+    builds = imported.builds()
+    for part in batched(builds, BATCH):
+        archive.builds.add(part)
+
     return RunImport(
         study=name,
         objective=study.objective,
@@ -160,6 +169,7 @@ def import_history(
         without_value=imported.without_value,
         without_parent=imported.without_parent,
         left_out=history.left_out,
+        networks=len({build.network.key for build in builds}) or None,
     )
 
 
@@ -266,6 +276,17 @@ class _ImportedRuns:
 
         return additions
 
+    def builds(self) -> list[Build]:
+        """Return the network of each configuration that has one."""
+        builds: dict[str, Build] = {}
+        for run, configuration in zip(self._runs, self._graphs, strict=True):
+            if run.network is not None and configuration.key not in builds:
+                program = run.program or self._study.name
+                build = Build(configuration, run.network, program, run.code, None, None)
+                builds[configuration.key] = build
+
+        return list(builds.values())
+
     def _token(self, identity: str) -> str:
         return f"{KIND}/{self._study.name}/{identity}"
 
@@ -292,18 +313,23 @@ class _ImportedRuns:
         return numbers
 
     def _operations(self, position: int, parent_position: int | None) -> tuple[str, ...]:
-        """Return what a run changes of its parent, in words: values, and source files."""
+        """Return what a run changes of its parent, in words: values, layers, and source files."""
         if parent_position is None:
             return ()
 
         before = self._values[parent_position]
         after = self._values[position]
         operations = []
-        for name in sorted({*before, *after} - {CODE}):
+        for name in sorted({*before, *after} - {CODE, NETWORK}):
             if before.get(name) != after.get(name):
                 old = setting_text(before[name]) if name in before else "absent"
                 new = setting_text(after[name]) if name in after else "absent"
                 operations.append(f"{name}: {old} -> {new}"[:MOST_TEXT])
+
+        first = self._runs[parent_position].network
+        second = self._runs[position].network
+        if first is not None and second is not None:
+            operations += describe_network_change(first, second)
 
         return tuple(operations) + tuple(self._runs[position].changed)
 
@@ -409,6 +435,9 @@ def _values_of(run: ExternalRun) -> dict[str, Any]:
 
     if run.code is not None:
         values[CODE] = run.code
+
+    if run.network is not None:
+        values[NETWORK] = run.network.key[:16]
 
     for name, value in run.values.items():
         values[f"{name}_" if name in values else name] = value

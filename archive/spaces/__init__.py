@@ -31,6 +31,7 @@ registry = Registry(
         "cnn": "archive.spaces.cnn:Cnn",
         "darts": "archive.spaces.darts.spaces:Darts",
         "decoder": "archive.spaces.decoder.space:Decoder",
+        "graph": "archive.spaces.graph:OperationGraphs",
         "mlp": "archive.spaces.mlp:Mlp",
         "nasbench101": "archive.spaces.nasbench101:NasBench101",
         "nasbench201": "archive.spaces.nasbench201:NasBench201",

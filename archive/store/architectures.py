@@ -20,6 +20,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from archive.architecture import compact
+from archive.architecture.aten.vocabulary import NAME as TORCH
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.layer_mass import total_mass
 from archive.architecture.operations import vocabulary
@@ -377,7 +378,7 @@ def store(tx: ManagedTransaction, architectures: Iterable[Architecture]) -> None
         if _is_detailed(network):
             tx.run(ADD_WITH_ATTRIBUTES, _row_with_attributes(network)).consume()
 
-        if network.arguments:
+        if network.space == TORCH:
             tx.run(ADD_BLOCKS, key=network.key, blocks=block_rows(network)).consume()
 
 
@@ -455,7 +456,7 @@ def _row_with_attributes(architecture: Architecture) -> Row:
     from archive.architecture.outline.summary import block_of_layers
 
     whole = _row(architecture)
-    block_of = block_of_layers(architecture) if architecture.arguments else {}
+    block_of = block_of_layers(architecture) if architecture.space == TORCH else {}
     layers = []
     for row, layer in zip(whole["layers"], architecture.layers, strict=True):
         names = {"block": block_of.get(row["index"]), "module": layer.name or None}

@@ -76,6 +76,16 @@ def run_options(command: F) -> F:
     multiple=True,
     help="Column with a list, or the begin of columns as loss_1, loss_100. May be repeated.",
 )
+@click.option(
+    "--graph",
+    metavar="COLUMN",
+    help="The network that it trained, as a graph of operations in JSON.",
+)
+@click.option(
+    "--unordered",
+    metavar="OPERATIONS",
+    help="Operations of graphs whose inputs have no order, beside sums and products.",
+)
 @click.option("--items", metavar="KEY", help="Key of the list of runs in a JSON object.")
 @provenance_options
 @json_option
@@ -110,6 +120,8 @@ def import_runs(ctx: click.Context, /, file: Path, as_json: bool, **options: Any
         metrics=listed("--metrics", "column", options["metrics"]) or (),
         values=listed("--values", "column", options["values"]),
         curves=options["curves"],
+        graph=options["graph"],
+        unordered=listed("--unordered", "operation", options["unordered"]) or (),
     )
     rows = read_rows(file, options["items"], (mapping.identity, mapping.parent, mapping.motivation))
     if mapping.status is None and any(STATUS in row for row in rows):
@@ -137,6 +149,9 @@ def import_runs(ctx: click.Context, /, file: Path, as_json: bool, **options: Any
 def show_import(imported: RunImport) -> None:
     """Show an import of runs, without what it leaves out."""
     print_fields({"study": imported.study, "runs": imported.runs, "added": imported.added}, width=8)
+    if imported.networks is not None:
+        print_message(f"different networks: {imported.networks}")
+
     if imported.failed:
         print_message(f"failed: {counted(imported.failed, 'run')}")
 

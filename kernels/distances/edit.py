@@ -43,6 +43,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import ClassVar, Literal, cast, get_args
 
 import numpy as np
@@ -178,6 +179,11 @@ class _LayerComparison:
 
     def kind(self, layer: Layer) -> int:
         """Return the kind: a change of attributes turns layers of one kind into each other."""
+        if self.words.is_open:
+            # Operations have no list, so that their number is a digest.
+            label = f"{layer.op} {layer.attributes.text}"
+            return int.from_bytes(blake2b(label.encode(), digest_size=7).digest())
+
         if not self.widths:
             return self.stems[layer.op]
 
@@ -230,7 +236,8 @@ class EditDistance(PairDistance[Sequenced | SequencedBlocks]):
     valid kernel.
 
     On decoders the blocks are inserted, removed and changed, whatever `lam` and `layers` are
-    (`archive.kernels.distances.block_edit`); this is a metric too.
+    (`archive.kernels.distances.block_edit`); this is a metric too. Where operations tell their
+    inputs apart, networks that differ in the order of inputs alone are at distance 0.
 
     Preparing costs the canonical ranks, O(edges log layers) for most networks. A pair costs O(n n')
     for the layers and O(s^2 s') for the s <= s' skips that only one of the networks has. Choose it

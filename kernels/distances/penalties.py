@@ -98,7 +98,11 @@ def penalties(
         vocabulary: The operations of a space.
         released_code: Use the numbers of the authors' code instead of the paper's.
         groups: Use the path lengths of each group of the vocabulary, besides those over all layers.
+
+    Raises:
+        InvalidArchitectureError: The operations of the vocabulary have no list.
     """
+    vocabulary.check_listed()
     key = (vocabulary.name, released_code, groups)
     cached = _tables.get(key)
     # A vocabulary can be redefined under its name, which invalidates the penalties of the old one.

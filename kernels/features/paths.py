@@ -314,8 +314,8 @@ def label(layer: Layer, attributes: bool = False) -> str:
 
 def operations_counted(architecture: Architecture) -> list[int]:
     """Return 1 for each operation, and 0 for the ends, entries and exits of cells."""
-    operations = vocabulary(architecture.space).operations
-    return [int(operations[layer.op].group not in _NO_OPERATION) for layer in architecture.layers]
+    groups = architecture.groups
+    return [int(group not in _NO_OPERATION) for group in groups]
 
 
 def among(live: Sequence[int], neighbours: Sequence[Sequence[int]]) -> dict[int, list[int]]:

@@ -90,7 +90,7 @@ def _operations(architecture: Architecture) -> list[Operation]:
     """Return the operation of each layer, with window and weights according to its attributes."""
     words = vocabulary(architecture.space)
     operations = [words[layer.op] for layer in architecture.layers]
-    if not words.attributes:
+    if not words.attributes or words.is_open:
         return operations
 
     from archive.architecture.aten.weights import window
@@ -158,7 +158,8 @@ def _size(
 
     A layer without units emits the units of its inputs; inputs and cells emit 1.
     """
-    if vocabulary(architecture.space).attributes:
+    words = vocabulary(architecture.space)
+    if words.attributes and not words.is_open:
         return math.log2(1.0 + count_parameters(architecture))
 
     emitted: dict[int, int] = {}

@@ -26,6 +26,7 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal, final, get_args
+from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,6 +148,11 @@ def subtree_counts(
         sides.append(among(live, architecture.children))
 
     original = {u: label(architecture.layers[u], attributes) for u in live}
+    if operations.vocabulary(architecture.space).is_open:
+        # Cells have few layers, and differ in which input is which.
+        for u in live:
+            original[u] += _uses(architecture, u)
+
     labels = original
     counts = _count_settings(architecture) if attributes else {}
     for i in range(iterations + 1):
@@ -160,6 +166,18 @@ def subtree_counts(
             counts[name] = counts.get(name, 0) + 1
 
     return counts
+
+
+def _uses(architecture: Architecture, u: int) -> str:
+    """Return the attributes of a layer, and at which places its output is used but the first."""
+    places = set()
+    for child in architecture.children[u]:
+        for argument in architecture.argument_of[u, child]:
+            if argument:
+                operation = label(architecture.layers[child])
+                places.add(f"@{operation}.{argument}")
+
+    return quote(architecture.layers[u].attributes.text, safe="") + "".join(sorted(places))
 
 
 def _count_settings(architecture: Architecture) -> dict[str, int]:

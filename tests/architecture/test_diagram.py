@@ -25,7 +25,7 @@ from tests.support.networks.nets import net
 from tests.support.networks.torch_nets import chain, layer, networks
 from tests.support.strategies import members, relabelled
 
-SPACES = [name for name in spaces.names() if name not in ("program", "torch")]
+SPACES = [name for name in spaces.names() if name not in ("graph", "program", "torch")]
 
 
 @examples(0.5)

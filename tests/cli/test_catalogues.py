@@ -8,6 +8,7 @@ import json
 import pytest
 
 from archive import kernels, settings, spaces
+from archive.architecture.graph import Architecture, Layer
 from archive.architecture.parameter_operations import graph_of_values
 from archive.errors import SettingsError
 from archive.registry import Registry
@@ -78,7 +79,11 @@ def test_spaces_are_listed_with_operations_and_settings(user):
     for name, row in rows.items():
         space = spaces.get(name)
         assert (row["cells"], row["settings"]) == (space.is_cell, space.config)
-        given = {"torch": residual(), "program": graph_of_values({"lr": 0.1}, name="program")}
+        given = {
+            "graph": Architecture("graph", [Layer("ip"), Layer("op")], [(0, 1, 0)]),
+            "torch": residual(),
+            "program": graph_of_values({"lr": 0.1}, name="program"),
+        }
         networks = space.initial_pool()[:5] if space.searchable else [given[name]]
         used = {layer.op for network in networks for layer in network.layers}
         assert used - {"ip", "op"} <= set(row["operations"])

@@ -1,5 +1,6 @@
 """`archive record` and `archive tried`, typed as a user does."""
 
+import json
 import shutil
 import sys
 import time
@@ -78,6 +79,21 @@ def test_the_leaderboard_says_what_is_more_than_noise(archive, user):
     assert "more than noise" in last and "0.9 [" in last
     error = user.types("leaderboard", "--task", "rnus", code=2).stderr
     assert "did you mean runs?" in error
+
+
+def test_cells_are_imported_as_graphs(archive, user):
+    rows = []
+    for name in ("a", "b"):
+        cell = {name: {"op": "linear", "input": ["x", "h"]}, "h_new": {"op": "tanh", "input": name}}
+        rows.append(json.dumps({"cell": cell, "loss": 0.5}))
+
+    (user.folder / "cells.jsonl").write_text("\n".join(rows))
+    options = ("--graph", "cell", "--unordered", "linear", "--minimise", "loss")
+    assert "different networks: 1" in user.types("import", "runs", "cells.jsonl", *options).stderr
+    ((key,),) = archive.query("MATCH (n:Architecture {space: 'graph'}) RETURN n.key").rows
+    assert "tanh" in user.types("arch", "show", key).stdout
+    assert "2 complete" in user.types("tried", "--network", key[:12]).stderr
+    assert "#1" in user.types("study", "lineage", "cells").stdout
 
 
 def test_effects_of_the_edits_of_runs(archive, user):

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from archive.architecture.graph import Architecture
+from archive.architecture.operation_graphs import read_graph
 from archive.exchange.dump import dump
 from archive.exchange.load import load
 from archive.store.architectures import Architectures
@@ -18,6 +19,7 @@ from tests.conftest import wipe
 from tests.support import strategies
 from tests.support.networks import torch_nets
 from tests.support.networks.block_nets import language_net
+from tests.support.networks.cells import cell_documents
 from tests.support.networks.torch_nets import chain, layer, residual
 
 NAMES = ["", "body.act", "body", "body", ""]
@@ -26,7 +28,11 @@ NAMES = ["", "body.act", "body", "body", ""]
 
 @settings(suppress_health_check=list(HealthCheck))
 @given(
-    networks=st.lists(st.one_of(torch_nets.networks(), strategies.cells()), min_size=1, max_size=4)
+    networks=st.lists(
+        st.one_of(torch_nets.networks(), strategies.cells(), cell_documents().map(read_graph)),
+        min_size=1,
+        max_size=4,
+    )
 )
 def test_a_network_is_read_back_in_canonical_form(connection, networks):
     Architectures(connection).add(networks)

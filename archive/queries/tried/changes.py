@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from archive.architecture.graph import Architecture
     from archive.database.connection import Connection
 
-NOT_GIVEN = frozenset(["program", "code", "run"])
-"""Values that tell which program or which row of a table it was; files tell what changes in a program."""
+NOT_GIVEN = frozenset(["program", "code", "run", "network_key"])
+"""Values that tell which program, network or row of a table it was; files tell what changes in a
+program, and layers what changes in a network."""
 
 _OUTLINED = "torch"
 _MOST = 8

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from archive.architecture.graph import Architecture
 from archive.errors import SettingsError, UsageError
 from archive.queue.causes import Cause
 from archive.runs.measurements import choose_objective
@@ -38,6 +39,16 @@ _FAILED_STATES = {
     "oom": Cause.OUT_OF_MEMORY,
     "timeout": Cause.LIMIT,
 }
+
+_FAILED_WORDS = {
+    "nan": Cause.TRAINING,
+    "diverged": Cause.TRAINING,
+    "diverges": Cause.TRAINING,
+    "crashed": Cause.CRASH,
+    "oom": Cause.OUT_OF_MEMORY,
+}
+
+_SUCCESS = frozenset(["ok", "success", "succeeded", "done", "finished", "complete", "completed"])
 
 
 @dataclass(frozen=True)
@@ -68,6 +79,7 @@ class ExternalRun:
         log_end: End of its output; None where it is not kept.
         environment: Packages, devices and settings that its value may depend on.
         hardware: Name of its device's hardware; None where it is unknown.
+        network: The network that it trained; None where it is unknown.
     """
 
     identity: str
@@ -93,6 +105,7 @@ class ExternalRun:
     log_end: str | None = None
     environment: Mapping[str, Any] = field(default_factory=dict)
     hardware: str | None = None
+    network: Architecture | None = None
 
 
 class Omissions:
@@ -242,8 +255,24 @@ def describe(
 
 
 def cause_of(state: str) -> Cause | None:
-    """Return why a run failed, from the word for its state; None for a word of no failure."""
-    return _FAILED_STATES.get(state.strip().lower())
+    """Return why a run failed, from the word for its state; None for a word of no failure.
+
+    Of several words, as in `loss is nan!`, those alone count that cannot belong to a success.
+    """
+    text = state.strip().lower()
+    if text in _FAILED_STATES:
+        return _FAILED_STATES[text]
+
+    for word in re.findall(r"[a-z]+", text):
+        if word in _FAILED_WORDS:
+            return _FAILED_WORDS[word]
+
+    return None
+
+
+def is_success(state: str) -> bool:
+    """Return whether a word for a state says no more than that the run has ended."""
+    return state.strip().lower() in _SUCCESS
 
 
 def end_of(path: Path, most: int = END_LETTERS) -> str | None:

@@ -39,6 +39,10 @@ class RunMapping:
         values: Values that the run was given; None takes all other columns.
         curves: Curves: a column with a list, or the begin of the names of columns with steps,
             `train_loss` for `train_loss_1` and `train_loss_100`.
+        graph: The network that it trained, as a graph of operations
+            (`archive.architecture.operation_graphs.read_graph`).
+        unordered: Operations of these graphs whose inputs have no order, beside sums, products and
+            the like.
     """
 
     objective: str
@@ -52,6 +56,8 @@ class RunMapping:
     metrics: tuple[str, ...] = ()
     values: tuple[str, ...] | None = None
     curves: tuple[str, ...] = ()
+    graph: str | None = None
+    unordered: tuple[str, ...] = ()
 
 
 def list_columns(rows: Sequence[TableRow]) -> list[str]:
@@ -94,6 +100,7 @@ def named_columns(mapping: RunMapping) -> list[str]:
         mapping.started,
         mapping.status,
         mapping.seed,
+        mapping.graph,
     )
     return [column for column in optional if column is not None]
 

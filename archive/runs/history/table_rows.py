@@ -7,9 +7,17 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from archive.errors import UsageError
+from archive.architecture.graph import Architecture
+from archive.architecture.operation_graphs import read_graph
+from archive.errors import InvalidArchitectureError, UsageError
 from archive.runs.arguments import split_seed
-from archive.runs.history.external_run import ExternalHistory, ExternalRun, cause_of, describe
+from archive.runs.history.external_run import (
+    ExternalHistory,
+    ExternalRun,
+    cause_of,
+    describe,
+    is_success,
+)
 from archive.runs.history.table_columns import (
     RunMapping,
     check_columns,
@@ -56,18 +64,20 @@ class _Table:
         self._columns = columns
         self._steps = curve_columns(mapping, columns)
         self._values = self._value_columns()
+        self._networks = self._read_networks()
         self._identities = self._read_identities()
 
     def history(self) -> ExternalHistory:
         """Return the runs, and the columns of which nothing is kept."""
         runs = []
-        for identity, row in zip(self._identities, self._rows, strict=True):
+        for position, identity in enumerate(self._identities):
+            row = self._rows[position]
             curve = self._curve(row)
             values, seed = self._values_and_seed(row)
             status = text_of(row, self._mapping.status)
             cause = cause_of(status or "")
             motivation = text_of(row, self._mapping.motivation)
-            if status is not None and cause is None:
+            if status is not None and cause is None and not is_success(status):
                 motivation = describe(None, motivation, [status])
 
             runs.append(
@@ -82,6 +92,7 @@ class _Table:
                     cause=None if cause is None else cause.value,
                     started=start_of(row, self._mapping.started),
                     seed=seed,
+                    network=self._networks[position],
                 )
             )
 
@@ -91,9 +102,27 @@ class _Table:
 
         return ExternalHistory(runs, [column for column in self._columns if column not in kept])
 
+    def _read_networks(self) -> list[Architecture | None]:
+        """Return the network of each row; None where its cell is empty."""
+        column = self._mapping.graph
+        networks: list[Architecture | None] = []
+        for position, row in enumerate(self._rows):
+            cell = None if column is None else row.get(column)
+            try:
+                network = None if cell in (None, "") else read_graph(cell, self._mapping.unordered)
+            except InvalidArchitectureError as error:
+                raise UsageError(
+                    f"row {position + 1} has no graph in the column {column}: {error}"
+                ) from error
+
+            networks.append(network)
+
+        return networks
+
     def _read_identities(self) -> dict[str, int]:
         """Return the position of each row by its id."""
         positions: dict[str, int] = {}
+        repeats: dict[str, int] = {}
         for position, row in enumerate(self._rows):
             identity = str(position)
             if self._mapping.identity is not None:
@@ -105,14 +134,29 @@ class _Table:
                 )
 
             if identity in positions:
-                raise UsageError(
-                    f"rows {positions[identity] + 1} and {position + 1} have one id, "
-                    f"{identity!r:.60}: name another column, or none, which numbers the rows"
-                )
+                self._check_repeat(identity, positions[identity], position)
+                repeats[identity] = repeats.get(identity, 1) + 1
+                identity = f"{identity} ({repeats[identity]})"
 
             positions[identity] = position
 
         return positions
+
+    def _check_repeat(self, identity: str, first: int, second: int) -> None:
+        """Check that two rows of one id trained the same network on the same values.
+
+        Raises:
+            UsageError: They did not.
+        """
+        before = self._networks[first]
+        after = self._networks[second]
+        is_repeat = before is not None and after is not None and before.key == after.key
+        values = self._values_and_seed(self._rows[first])[0]
+        if not is_repeat or values != self._values_and_seed(self._rows[second])[0]:
+            raise UsageError(
+                f"rows {first + 1} and {second + 1} have one id, {identity!r:.60}: name another "
+                "column, or none, which numbers the rows"
+            )
 
     def _mapped(self) -> set[str]:
         return {self._mapping.objective, *named_columns(self._mapping)}

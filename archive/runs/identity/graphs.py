@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 CODE = "code"
 """Name of the value that has the digest of the source files."""
 
+NETWORK = "network_key"
+"""Name of the value that has the digest of the network, of a run that is known by it."""
+
 UNNAMED = "program"
 """Name of a program that is not told."""
 

@@ -99,7 +99,7 @@ class Build:
 
     Attributes:
         configuration: The configuration.
-        network: The network, in the space `torch`.
+        network: The network, in the space `torch` or `graph`.
         model: Name of the model in spaces.
         version: Version of the model's package, or digest of its file; None where it is unknown.
         reads: Names of the parameters and groups that the model reads; None where it may read any.

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 Configuration = dict[str, Any]
 
 UNNAMED = frozenset(
-    ["cnn", "darts", "decoder", "mlp", "nasbench101", "nasbench201", "nasnet", "torch"]
+    ["cnn", "darts", "decoder", "graph", "mlp", "nasbench101", "nasbench201", "nasnet", "torch"]
 )
 """Spaces of this package whose networks have no named decisions; known without numpy."""
 

@@ -82,7 +82,9 @@ class OperationTree:
 
         Raises:
             UsageError: An operation that is neither input, output nor a decision layer is missing.
+            InvalidArchitectureError: The operations have no list.
         """
+        words.check_listed()
         for name, operation in words.operations.items():
             if operation.group not in ENDS and name not in self.paths:
                 nodes = ", ".join(self.paths)
@@ -101,7 +103,9 @@ def default_tree(space: str) -> OperationTree:
     an edge of 1 to an operation that is alone in its group, and to operations of cells: their group
     carries no information.
     """
-    return _tree(vocabulary(space))
+    words = vocabulary(space)
+    words.check_listed()
+    return _tree(words)
 
 
 @cache

@@ -21,7 +21,7 @@ from tests.support.networks.nets import net
 from tests.support.networks.torch_nets import chain, layer, networks
 from tests.support.strategies import members
 
-SPACES = [name for name in spaces.names() if name not in ("program", "torch")]
+SPACES = [name for name in spaces.names() if name not in ("graph", "program", "torch")]
 PAIRS = st.sampled_from(SPACES).flatmap(
     lambda name: st.tuples(members(name), members(name))
 ) | st.tuples(networks(), networks())

@@ -54,8 +54,9 @@ def case(request):
 
 
 def test_every_built_in_space_has_a_builder():
-    # Decisions without a meaning of their own are no network; parameters and programs are the user's.
-    built = set(spaces.registry.built_in) - {"choices", "parameters", "program"}
+    # Decisions without a meaning of their own are no network; parameters, programs and
+    # graphs of operations are the user's.
+    built = set(spaces.registry.built_in) - {"choices", "graph", "parameters", "program"}
     assert built <= set(builders.names())
 
 

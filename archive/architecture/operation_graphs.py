@@ -1,0 +1,277 @@
+"""Vocabulary `graph`: graphs of any operations by name, such as the cells of recurrent networks.
+
+People write a cell as its nodes, each with an operation and the names of its inputs:
+
+    {"z": {"op": "linear", "input": ["x", "h_prev_0"]},
+     "gate": {"op": "activation_sigm", "input": ["z"]},
+     "h_new_0": {"op": "blend", "input": ["gate", "h_prev_0", "z"]}}
+
+| of the document                       | in the network                                                 |
+|---------------------------------------|----------------------------------------------------------------|
+| node                                  | layer of that operation; further keys are attributes           |
+| name of a node                        | `Layer.name`, no part of the identity                          |
+| input that is no node, such as `x`    | layer of that name, attribute `role` = `input`                 |
+| `h_new_0`, the next `h_prev_0`        | layer of that name behind the node, `role` = `output`          |
+| order of a node's inputs              | arguments of its edges; all 0 where the operation commutes     |
+
+Outputs are the nodes that `outputs` lists, or else the nodes with a name such as `h_new_0`, or else all
+nodes that feed no other one. Only the names of inputs and of outputs tell two graphs apart.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from archive.architecture.graph import Architecture, Connection
+from archive.architecture.layer import ROLE, Attributes, Layer
+from archive.architecture.operations import INPUT, OUTPUT, define
+from archive.errors import InvalidArchitectureError
+from archive.values import brief
+
+NAME = "graph"
+
+GRAPH = define(NAME, (), dead_ends=True, attributes=True, arguments=True, is_open=True)
+
+MOST_NODES = 1_000
+
+COMMUTATIVE = frozenset(
+    "add addition sum plus mul mult multiply multiplication prod product times max maximum min minimum "
+    "mean average avg hadamard elementwise_add elementwise_sum elementwise_mul elementwise_mult "
+    "elementwise_multiply elementwise_prod elementwise_product elementwise_max elementwise_min "
+    "elementwise_mean eltwise_add eltwise_sum eltwise_mul eltwise_prod".split()
+)
+"""Operations whose inputs have no order, in small letters."""
+
+_RECURRENT = re.compile(r"[A-Za-z]\w*_new(_\d+)?", re.ASCII)
+_OPERATION_KEYS = ("op", "operation", "type", "label")
+_INPUT_KEYS = ("input", "inputs", "in")
+_NAME_KEYS = ("name", "id")
+_EDGE_KEYS = ("edges", "links")
+_OWN_KEYS = frozenset([*_OPERATION_KEYS, *_INPUT_KEYS, *_NAME_KEYS])
+
+
+class _Node(NamedTuple):
+    """A node of a document.
+
+    Attributes:
+        name: Its name.
+        op: Its operation.
+        inputs: Names of its inputs in their order.
+        settings: Its further keys.
+    """
+
+    name: str
+    op: str
+    inputs: list[str]
+    settings: dict[str, Any]
+
+
+def read_graph(document: Any, commutative: Collection[str] = ()) -> Architecture:
+    """Return the network of a graph.
+
+    Args:
+        document: The graph, as JSON text or as its value: an object `{node: {"op": …, "input": […]}}`;
+            a list of nodes that have a `name` or `id`, too; or an object with such `nodes`, and
+            with `outputs`, names of nodes in their order, or `edges`, pairs of nodes or objects with
+            `source` and `target`.
+        commutative: Further operations whose inputs have no order.
+
+    Raises:
+        InvalidArchitectureError: It is no such graph; the message gives the reason.
+    """
+    if isinstance(document, str):
+        try:
+            document = json.loads(document)
+        except (ValueError, RecursionError) as error:
+            raise InvalidArchitectureError(f"the graph is no JSON: {error!s:.80}") from None
+
+    outputs = None
+    edges: Any = ()
+    if isinstance(document, Mapping) and isinstance(document.get("nodes"), Mapping | list):
+        outputs = document.get("outputs")
+        edges = next((document[key] for key in _EDGE_KEYS if key in document), ())
+        document = document["nodes"]
+
+    nodes = _read_nodes(document)
+    _add_edges(nodes, edges)
+    unordered = {name.lower() for name in commutative} | COMMUTATIVE
+    return _network(nodes, _output_names(nodes, outputs), unordered)
+
+
+def _read_nodes(document: Any) -> dict[str, _Node]:
+    """Return the nodes of a document by name."""
+    if isinstance(document, Mapping):
+        pairs = [(str(name), node) for name, node in document.items()]
+    elif isinstance(document, list):
+        pairs = [(_name_of(node, position), node) for position, node in enumerate(document)]
+    else:
+        raise InvalidArchitectureError(
+            'a graph is an object {node: {"op": …, "input": […]}} or a list of nodes, got '
+            f"{brief(document)}"
+        )
+
+    if not 1 <= len(pairs) <= MOST_NODES:
+        raise InvalidArchitectureError(f"a graph has 1 to {MOST_NODES} nodes, got {len(pairs)}")
+
+    nodes: dict[str, _Node] = {}
+    for name, node in pairs:
+        if name in nodes:
+            raise InvalidArchitectureError(f"two nodes are called {name!r:.60}")
+
+        nodes[name] = _read_node(name, node)
+
+    return nodes
+
+
+def _name_of(node: Any, position: int) -> str:
+    if isinstance(node, Mapping):
+        for key in _NAME_KEYS:
+            if node.get(key) is not None:
+                return str(node[key])
+
+    return str(position)
+
+
+def _read_node(name: str, node: Any) -> _Node:
+    if isinstance(node, str):
+        node = {"op": node}
+
+    if not isinstance(node, Mapping):
+        raise InvalidArchitectureError(
+            f"the node {name!r:.60} must be an object with op and input, got {brief(node)}"
+        )
+
+    op = next((node[key] for key in _OPERATION_KEYS if node.get(key) is not None), None)
+    if not isinstance(op, str):
+        raise InvalidArchitectureError(f"the node {name!r:.60} has no operation: its key is op")
+
+    _check_label(op, f"the operation of the node {name!r:.60}")
+    inputs = next((node[key] for key in _INPUT_KEYS if node.get(key) is not None), ())
+    if isinstance(inputs, str | int):
+        inputs = [inputs]
+
+    if not isinstance(inputs, Sequence) or not all(isinstance(item, str | int) for item in inputs):
+        raise InvalidArchitectureError(
+            f"the inputs of the node {name!r:.60} must be a list of names, got {brief(inputs)}"
+        )
+
+    settings = {}
+    for key, value in node.items():
+        if key not in _OWN_KEYS and value is not None:
+            settings[_setting_name(str(key))] = _setting(value)
+
+    return _Node(name, op, list(map(str, inputs)), settings)
+
+
+def _check_label(label: str, what: str) -> None:
+    if label in (INPUT, OUTPUT) or not GRAPH.has(label):
+        raise InvalidArchitectureError(
+            f"{what} must be 1 to 100 printable characters, and not {INPUT} or {OUTPUT}: "
+            f"got {label!r:.120}"
+        )
+
+
+def _setting_name(key: str) -> str:
+    name = re.sub(r"\W", "_", key, flags=re.ASCII)[:100]
+    return f"{name}_" if name == ROLE or not name.isidentifier() else name
+
+
+def _setting(value: Any) -> Any:
+    """Return a setting as an attribute: nested ones are texts."""
+    is_plain = isinstance(value, bool | int | float | str)
+    is_list = isinstance(value, list) and len({type(item) for item in value}) == 1
+    if is_plain or (is_list and isinstance(value[0], bool | int | float | str)):
+        return value
+
+    return json.dumps(value, sort_keys=True)
+
+
+def _add_edges(nodes: dict[str, _Node], edges: Any) -> None:
+    """Add the inputs that are listed as edges, in the order of the list."""
+    if not isinstance(edges, Sequence) or isinstance(edges, str):
+        raise InvalidArchitectureError(f"the edges must be a list, got {brief(edges)}")
+
+    for edge in edges:
+        if isinstance(edge, Mapping):
+            edge = [edge.get("source"), edge.get("target")]
+
+        if not isinstance(edge, Sequence) or len(edge) < 2:
+            raise InvalidArchitectureError(f"an edge is a pair of nodes, got {brief(edge)}")
+
+        head = str(edge[1])
+        if head not in nodes:
+            raise InvalidArchitectureError(f"an edge leads to {head!r:.60}, which is no node")
+
+        nodes[head].inputs.append(str(edge[0]))
+
+
+def _output_names(nodes: Mapping[str, _Node], outputs: Any) -> dict[str, str | None]:
+    """Return the nodes that are outputs, each with the name of the output; None without one."""
+    if outputs is not None:
+        if not isinstance(outputs, Sequence) or isinstance(outputs, str) or not outputs:
+            raise InvalidArchitectureError(f"outputs must be a list of nodes, got {brief(outputs)}")
+
+        for name in outputs:
+            if str(name) not in nodes:
+                raise InvalidArchitectureError(f"the output {name!r:.60} is no node")
+
+        return {str(name): f"output_{number}" for number, name in enumerate(outputs)}
+
+    recurrent = [name for name in nodes if _RECURRENT.fullmatch(name)]
+    if recurrent:
+        return {name: name for name in recurrent}
+
+    used = {name for node in nodes.values() for name in node.inputs}
+    return {name: None for name in nodes if name not in used}
+
+
+def _network(
+    nodes: Mapping[str, _Node], outputs: Mapping[str, str | None], commutative: Collection[str]
+) -> Architecture:
+    layers = [Layer(INPUT)]
+    positions: dict[str, int] = {}
+    for node in nodes.values():
+        positions[node.name] = len(layers)
+        layers.append(Layer(node.op, attributes=Attributes(node.settings), name=node.name[:100]))
+
+    connections: list[Connection] = []
+    for node in nodes.values():
+        head = positions[node.name]
+        for name in node.inputs:
+            if name not in positions:
+                _check_label(name, "the name of an input")
+                positions[name] = len(layers)
+                connections.append((0, positions[name], 0))
+                layers.append(Layer(name, attributes=Attributes({ROLE: "input"})))
+
+        connections += _connections_to(node, head, positions, node.op.lower() in commutative)
+
+    last = len(layers) + sum(output is not None for output in outputs.values())
+    for name, output in outputs.items():
+        tail = positions[name]
+        if output is not None:
+            connections.append((tail, len(layers), 0))
+            tail = len(layers)
+            layers.append(Layer(output, attributes=Attributes({ROLE: "output"})))
+
+        connections.append((tail, last, 0))
+
+    layers.append(Layer(OUTPUT))
+    return Architecture(NAME, layers, connections)
+
+
+def _connections_to(
+    node: _Node, head: int, positions: Mapping[str, int], commutes: bool
+) -> list[Connection]:
+    """Return the edges to a node; one from the input for a node without inputs."""
+    if not node.inputs:
+        return [(0, head, 0)]
+
+    arguments: dict[int, list[int]] = {}
+    for number, name in enumerate(node.inputs):
+        arguments.setdefault(positions[name], []).append(0 if commutes else number)
+
+    return [(tail, head, *numbers) for tail, numbers in arguments.items()]
