@@ -43,6 +43,7 @@ COST_METRICS = (
     "latency_iqr_ms",
     "latency_batch",
     "peak_memory_bytes",
+    "train_flops",
 )
 """Metrics of an evaluation that are costs."""
 

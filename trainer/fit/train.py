@@ -47,7 +47,7 @@ from archive.trainer.fit.hyperparameters import Hyperparameters
 from archive.trainer.fit.memory import out_of_memory
 from archive.trainer.fit.steps import Steps, under
 from archive.trainer.nn import builders, costs
-from archive.trainer.protocols.base import TrainingProtocol
+from archive.trainer.protocols.base import TRAINING_FLOPS, TrainingProtocol
 from archive.trainer.recipes.base import FitResult, Resources, Stop
 from archive.trainer.recipes.checkpoint import SavedState
 from archive.trainer.recipes.context import Initial, TrialContext
@@ -239,6 +239,9 @@ def _further(training: Training) -> dict[str, float]:
     if training.protocol.tokens is not None:
         taken = training.steps.done * training.protocol.batch * training.task.input_shape[0]
         further["tokens"] = float(taken)
+        per_token = further.get("flops_per_token")
+        if per_token is not None:
+            further["train_flops"] = TRAINING_FLOPS * per_token * taken
 
     return further
 

@@ -154,6 +154,20 @@ class HasPenalty(Protocol):
 
 
 @runtime_checkable
+class HasHiddenMatrices(Protocol):
+    """A module that names the matrices between its embedding and its head.
+
+    Attributes:
+        rate_factor: Factor of their learning rate, 1 at the base width.
+    """
+
+    rate_factor: float
+
+    def hidden_matrices(self) -> list[Tensor]:
+        """Return the matrices whose two sides grow with the width."""
+
+
+@runtime_checkable
 class CountsFlops(Protocol):
     """A module that counts its operations by a definition, not by the calls of its pass."""
 

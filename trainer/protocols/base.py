@@ -15,6 +15,8 @@ rule is a new field; its default is the behaviour without it.
 | `TASK/autokeras`        | split and early stopping of Auto-Keras: Jin, Song and Hu 2018        |
 |                         | (arXiv:1806.10282)                                                   |
 | `TASK/cells-small`      | `TASK/small` for spaces of cells, with few channels: `SMALL_CELLS`   |
+| `TEXT/8M/muon/mup`      | another budget, optimiser or scaling by width of a task on text      |
+|                         | (`archive.trainer.tasks.text_variants`)                              |
 | `NAME+morph`            | NAME with inherited weights                                          |
 | `NAME+recipe:RECIPE`    | the data and the length of NAME, trained by a recipe                 |
 |                         | (`archive.trainer.recipes`)                                          |
@@ -54,6 +56,12 @@ INHERITED_SHARE = 0.2
 The learning rate keeps its peak: with a lower one, chains of networks hardly improve."""
 
 
+TRAINING_FLOPS = 6
+"""Operations of a training for each multiply-add of a forward pass.
+
+A multiply-add is two operations, and a backward pass costs two forward passes."""
+
+
 @dataclass(frozen=True, slots=True)
 class TrainingProtocol:
     """Every choice that a result depends on beside task, architecture and seed.
@@ -71,7 +79,8 @@ class TrainingProtocol:
         epochs: Largest number of passes over the training inputs, or of epochs of `epoch_steps`.
         patience: Number of epochs without an improvement, in the sense of `convergence`, after
             which training ends.
-        optimiser: `adamw` or `sgd` (with momentum, Nesterov's form).
+        optimiser: `adamw`, `sgd` (with momentum, Nesterov's form), or `muon` for the hidden matrices
+            and `adamw` for all else.
         learning_rate: Peak of the learning rate.
         warmup: Share of the steps in which the learning rate rises linearly; it then falls along a
             cosine to zero.
@@ -107,6 +116,8 @@ class TrainingProtocol:
             None for no bound.
         inherited_epochs: Largest number of epochs of a network with inherited weights; None: no
             network inherits.
+        flops: Floating-point operations of a whole training on text, from which the steps of an epoch
+            follow for each network (`sized`); None where all networks take the same steps.
     """
 
     name: str
@@ -118,7 +129,7 @@ class TrainingProtocol:
     batch: int
     epochs: int
     patience: int
-    optimiser: Literal["adamw", "sgd"]
+    optimiser: Literal["adamw", "sgd", "muon"]
     learning_rate: float
     warmup: float
     weight_decay: float
@@ -137,6 +148,7 @@ class TrainingProtocol:
     class_weights: Literal["none", "balanced"] = "none"
     preparation: Mapping[str, Any] = field(default_factory=dict, hash=False)
     gradient_norm: float | None = None
+    flops: float | None = None
 
     @property
     def tokens(self) -> int | None:
@@ -151,9 +163,12 @@ class TrainingProtocol:
         """Return the choices as plain values, to record or show.
 
         A file that needed no preparation has none in its record, as before there was any; likewise
-        the bound of the gradients.
+        the bound of the gradients and the operations.
         """
         choices = asdict(self)
+        if self.flops is None:
+            del choices["flops"]
+
         if self.gradient_norm is None:
             del choices["gradient_norm"]
 
@@ -181,4 +196,21 @@ def inherited_seed(seed: int, key: str) -> int:
 def shorten(protocol: TrainingProtocol) -> TrainingProtocol:
     """Return the protocol of a network with inherited weights, with fewer epochs."""
     epochs = protocol.epochs if protocol.inherited_epochs is None else protocol.inherited_epochs
-    return replace(protocol, epochs=epochs)
+    flops = protocol.flops
+    if flops is not None:
+        flops *= epochs / protocol.epochs
+
+    return replace(protocol, epochs=epochs, flops=flops)
+
+
+def sized(protocol: TrainingProtocol, multiply_adds: float) -> TrainingProtocol:
+    """Return the protocol of one network, whose steps use up the operations of its budget.
+
+    Args:
+        protocol: Protocol with a budget in operations.
+        multiply_adds: Multiply-adds of a forward pass of one sequence.
+    """
+    assert protocol.flops is not None
+    a_step = TRAINING_FLOPS * multiply_adds * protocol.batch
+    steps = max(1, round(protocol.flops / (a_step * protocol.epochs)))
+    return replace(protocol, epoch_steps=steps)

@@ -148,7 +148,7 @@ class TrialContext:
         """
         self.architecture = architecture.canonical
         self.task = task
-        self.protocol = protocol or task.protocol(space=architecture.space)
+        self.protocol = task.protocol_of(self.architecture, protocol)
         self.seed = seed
         self.hyperparameters = dict(hyperparameters or {})
         self.precision = precision

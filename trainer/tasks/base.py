@@ -11,10 +11,11 @@ from archive.errors import ArchiveError, InvalidArchitectureError, UnknownNameEr
 from archive.store.protocol_names import ProtocolName
 from archive.trainer.nn import builders
 from archive.trainer.nn.base import LANGUAGE
-from archive.trainer.protocols.base import TrainingProtocol, add_inheritance
+from archive.trainer.protocols.base import TrainingProtocol, add_inheritance, sized
 from archive.trainer.protocols.networks import NetworkForm
 
 if TYPE_CHECKING:
+    from archive.architecture.graph import Architecture
     from archive.spaces.base import Space
     from archive.trainer.datasets.splits import Scaling, Splits
 
@@ -92,7 +93,7 @@ class Task:
         # A default that is spelled out would be a second name for one meaning.
         by_name = {protocol.name: protocol for protocol in self.protocols}
         is_spelled = str(parts) == name and parts.objective != self.objective
-        protocol = by_name.get(parts.base) or self._with_budget(parts.base)
+        protocol = by_name.get(parts.base) or self._variant(parts.base)
         if not is_spelled or protocol is None:
             raise UnknownNameError(f"protocol of the task {self.name}", name, list(by_name))
 
@@ -103,6 +104,21 @@ class Task:
             return protocol
 
         return replace(protocol, name=name, recipe=parts.recipe)
+
+    def protocol_of(
+        self, architecture: Architecture, protocol: TrainingProtocol | None = None
+    ) -> TrainingProtocol:
+        """Return the protocol of one network: a budget in operations becomes a number of steps.
+
+        Args:
+            architecture: The network.
+            protocol: Protocol; None: the default of its space.
+        """
+        rules = protocol or self.protocol(space=architecture.space)
+        if rules.flops is None:
+            return rules
+
+        return sized(rules, builders.costs(architecture.network, self.form(rules)).flops)
 
     def search_space(self, name: str | None = None) -> Space:
         """Return a space of suitable networks, by name or the task's default.
@@ -152,14 +168,14 @@ class Task:
             tokens=self.kind == LANGUAGE,
         )
 
-    def _with_budget(self, name: str) -> TrainingProtocol | None:
-        """Return the protocol of a text with another number of tokens; None for no such name."""
+    def _variant(self, name: str) -> TrainingProtocol | None:
+        """Return a variant of the protocol of a text; None for no such name."""
         if self.kind != LANGUAGE:
             return None
 
-        from archive.trainer.tasks.text import with_budget
+        from archive.trainer.tasks.text_variants import variant
 
-        return with_budget(self.protocols[0], name)
+        return variant(self.protocols[0], name)
 
     def _suits(self, space: str) -> bool:
         try:

@@ -4,17 +4,14 @@
     pydoc-topics        the reference text inside Python, half a megabyte of English and code
 
 The name of the protocol contains a digest of the text, since results on other texts do not compare:
-Python's reference changes with its version. The budget is a number of tokens, and a protocol with
-another budget is named after it:
-
-    pydoc-topics/DIGEST        a quarter of a million tokens: a minute for a small network on a CPU
-    pydoc-topics/DIGEST/8M     eight million tokens; k, M and G stand for powers of a thousand
+Python's reference changes with its version. The default protocol trains on a quarter of a million
+tokens, a minute for a small network on a CPU; other budgets and optimisers are variants
+(`archive.trainer.tasks.text_variants`).
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -40,8 +37,6 @@ STEPS = 12
 """Tokens of a sequence, sequences of a step, epochs, and steps of an epoch in the default protocol:
 245,760 tokens."""
 
-_BUDGET = re.compile(r"(?P<base>.+)/(?P<number>[1-9][0-9]{0,5})(?P<unit>[kMG])")
-_UNITS = {"k": 10**3, "M": 10**6, "G": 10**9}
 _SEED = 0
 
 RULES = TrainingProtocol(
@@ -86,28 +81,6 @@ def parse(name: str) -> Task:
         )
 
     return _file_task(path, status.st_mtime_ns, status.st_size)
-
-
-def with_budget(protocol: TrainingProtocol, name: str) -> TrainingProtocol | None:
-    """Return a protocol with the budget that a name gives; None for a name without one.
-
-    Args:
-        protocol: Protocol of a task on text.
-        name: Name such as `pydoc-topics/DIGEST/8M`.
-    """
-    match = _BUDGET.fullmatch(name)
-    if match is None or match["base"] != protocol.name:
-        return None
-
-    number = int(match["number"])
-    if number % 1000 == 0 and match["unit"] != "G":
-        # 8000k would be a second name for 8M, and their results would be kept apart.
-        return None
-
-    tokens = number * _UNITS[match["unit"]]
-    epoch = protocol.epochs * protocol.batch * int(protocol.preparation["context"])
-    steps = max(1, round(tokens / epoch))
-    return None if steps == STEPS else replace(protocol, name=name, epoch_steps=steps)
 
 
 @lru_cache(maxsize=16)

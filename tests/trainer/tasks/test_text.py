@@ -21,6 +21,7 @@ from archive.trainer.datasets import documents
 from archive.trainer.fit.batches import Batches
 from archive.trainer.fit.evaluate import evaluate
 from archive.trainer.fit.train import train
+from archive.trainer.protocols.base import shorten
 from archive.trainer.tasks import known_costs, registry, text
 from archive.trainer.tasks.file_access import FileAccess, reference_of
 
@@ -122,9 +123,45 @@ def test_a_budget_is_a_number_of_tokens():
     assert replace(larger, name=default.name, epoch_steps=default.epoch_steps) == default
     assert PYDOC.protocol(f"{default.name}/2M+morph").inherited_epochs == 2
     # 8000k would be a second name for 8M.
-    for name in ("/246k", "/8X", "/0M", "/long", "/8000k", "/1000M", f"/{'9' * 5000}G", "/٣M"):
+    unknown = ["/246k", "/8X", "/0M", "/long", "/8000k", "/1000M", f"/{'9' * 5000}G", "/٣M"]
+    unknown += [
+        "/mup/muon",
+        "/1.0e12flops",
+        "/10e12flops",
+        "/1e+12flops",
+        "/8M/1e12flops",
+        "/muon/8M",
+    ]
+    for name in unknown:
         with pytest.raises(UnknownNameError):
             PYDOC.protocol(default.name + name)
+
+
+def test_a_budget_in_operations_gives_small_networks_more_tokens():
+    name = f"{PYDOC.protocol().name}/1.5e12flops"
+    protocol = PYDOC.protocol(name)
+    assert protocol.as_dict()["flops"] == 1.5e12
+    tokens = []
+    for network in spaces.get("decoder").initial_pool()[:4]:
+        sized = PYDOC.protocol_of(network, protocol)
+        spent = 6 * costs.flops_per_token(network, 128) * sized.tokens
+        # Within half a step of 2,048 tokens an epoch.
+        step = 6 * costs.flops_per_token(network, 128) * 2048 * sized.epochs
+        assert abs(spent - 1.5e12) <= step / 2
+        short = PYDOC.protocol_of(network, shorten(PYDOC.protocol(f"{name}+morph")))
+        assert short.tokens == pytest.approx(sized.tokens / 5, rel=0.2)
+        tokens.append(sized.tokens)
+
+    assert len({*tokens}) > 1
+
+
+def test_variants_of_a_protocol():
+    default = PYDOC.protocol()
+    protocol = PYDOC.protocol(f"{default.name}/8M/muon/mup")
+    assert (protocol.optimiser, protocol.network) == ("muon", {"base_width": 64})
+    assert protocol.tokens == PYDOC.protocol(f"{default.name}/8M").tokens
+    assert PYDOC.protocol(f"{default.name}/muon").tokens == default.tokens
+    assert PYDOC.protocol(f"{default.name}/1e12flops/mup+morph").optimiser == "adamw"
 
 
 def test_the_rules_of_the_protocol_never_change():

@@ -23,11 +23,15 @@ class AttentionMixer(nn.Module):
     Args:
         part: Settings.
         width: Width of the stream.
+
+    Attributes:
+        query_factor: Factor of the queries.
     """
 
     def __init__(self, part: Attention, width: int) -> None:
         super().__init__()
         self.part = part
+        self.query_factor = 1.0
         self.query = linear(width, part.units)
         self.key = linear(width, part.kv_units)
         self.value = linear(width, part.kv_units)
@@ -46,6 +50,9 @@ class AttentionMixer(nn.Module):
         value = heads_of(self.value(x), self.part.kv_heads)
         angles = _angles(start, x.shape[1], self.part, x.device)
         query = _turn(query, angles)
+        if self.query_factor != 1:
+            query = self.query_factor * query
+
         key = _turn(key, angles)
         if cache is not None:
             key, value = self._with_earlier(key, value, cache)

@@ -25,6 +25,7 @@ class DecoderBuilder(Builder):
     | option    | meaning                                             | default |
     |-----------|-----------------------------------------------------|---------|
     | `balance` | weight of the loss that balances experts            | 0.01    |
+    | `base_width` | width at which the learning rate is known, by which networks of other widths are scaled | no scaling |
     """
 
     kinds = (LANGUAGE,)
@@ -33,12 +34,15 @@ class DecoderBuilder(Builder):
     def check(self, form: NetworkForm) -> None:
         """Accept sequences of tokens."""
         form.share("balance", 0.0)
+        form.count("base_width", 1)
 
     def build(self, architecture: Architecture, form: NetworkForm, seed: int) -> nn.Module:
         """See `Builder.build`; the order of the layers has no influence."""
         from archive.trainer.nn.decoders.network import DecoderNetwork
 
-        return DecoderNetwork(_fitting(architecture, form), form.share("balance", 0.01))
+        base_width = form.count("base_width", 1) if "base_width" in form.options else None
+        balance = form.share("balance", 0.01)
+        return DecoderNetwork(_fitting(architecture, form), balance, base_width)
 
     def costs(self, architecture: Architecture, form: NetworkForm) -> Costs:
         """See `KnowsCosts.costs`."""

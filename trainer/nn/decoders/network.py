@@ -9,6 +9,11 @@
 
 Tensors have the names `embedding.weight`, `blocks.2.mixer.query.weight`, `norm.weight`, and so on,
 by the blocks of the design in its normal form.
+
+With a base width, a network of every width learns at the same pace (Yang et al.: Tensor Programs V,
+2022, table 8): the embedding and the head are drawn as at the base width, the logits have the factor
+base / width, products of queries and keys its root, and the learning rate of hidden matrices the
+factor again. At the base width nothing changes.
 """
 
 from __future__ import annotations
@@ -66,16 +71,27 @@ class DecoderNetwork(nn.Module):
     Args:
         design: The design, in its normal form.
         balance: Weight of the balance of experts in the loss of a training.
+        base_width: Width at which a learning rate is known; None for no scaling by width.
+
+    Attributes:
+        rate_factor: Factor of the learning rate of hidden matrices, base / width.
     """
 
-    def __init__(self, design: Design, balance: float = 0.01) -> None:
+    def __init__(
+        self, design: Design, balance: float = 0.01, base_width: int | None = None
+    ) -> None:
         super().__init__()
         self.design = design
         self.balance = balance
+        self.rate_factor = 1.0 if base_width is None else base_width / design.width
         self.embedding = nn.Embedding(design.vocabulary, design.width)
         self.blocks = nn.ModuleList(DecoderBlock(block, design.width) for block in design.blocks)
         self.norm = RootMeanSquareNorm(design.width)
         self.head = None if design.tied else linear(design.width, design.vocabulary)
+        for module in self.modules():
+            if isinstance(module, AttentionMixer):
+                module.query_factor = math.sqrt(self.rate_factor)
+
         self._draw()
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -133,6 +149,15 @@ class DecoderNetwork(nn.Module):
 
         return sequence
 
+    def hidden_matrices(self) -> list[Tensor]:
+        """Return the matrices of the blocks."""
+        matrices = []
+        for module in self.blocks.modules():
+            if isinstance(module, nn.Linear):
+                matrices.append(module.weight)
+
+        return matrices
+
     def penalty(self) -> Tensor | None:
         """Return the weighted balance of the experts in the last batch; None without experts."""
         balances = []
@@ -156,15 +181,24 @@ class DecoderNetwork(nn.Module):
             x = block(x, start, None if cache is None else cache.blocks[index])
 
         x = self.norm(x)
+        if self.rate_factor != 1:
+            x = self.rate_factor * x
+
         return F.linear(x, self.embedding.weight) if self.head is None else self.head(x)
 
     @torch.no_grad()
     def _draw(self) -> None:
-        """Draw matrices with a deviation of 1 / sqrt(inputs), smaller where blocks end."""
-        nn.init.normal_(self.embedding.weight, std=1 / math.sqrt(self.design.width))
+        """Draw matrices with a deviation of 1 / sqrt(inputs), smaller where blocks end.
+
+        With a base width, the embedding and the head have the deviation that they have there.
+        """
+        end_deviation = 1 / math.sqrt(self.design.width * self.rate_factor)
+        nn.init.normal_(self.embedding.weight, std=end_deviation)
         parts = sum(len(block.parts) for block in self.design.blocks)
         for name, module in self.named_modules():
-            if isinstance(module, nn.Linear):
+            if module is self.head:
+                nn.init.normal_(self.head.weight, std=end_deviation)
+            elif isinstance(module, nn.Linear):
                 # The stream keeps its scale over all sums.
                 ends = name.endswith((".output", ".down"))
                 scale = 1 / math.sqrt(max(parts, 1)) if ends else 1.0
