@@ -29,7 +29,7 @@ from archive.store.properties import (
     task_id,
 )
 from archive.store.records import State
-from archive.store.studies import configurations, creation
+from archive.store.studies import configurations, creation, run_texts
 from archive.store.studies.creation import agent_id
 
 if TYPE_CHECKING:
@@ -283,10 +283,19 @@ def _write_proposals(tx: ManagedTransaction, records: Sequence[Record]) -> int:
         "proposal", {id_: reading.proposal_of(row) for id_, row in rows.items()}, records
     )
     nodes = {id_: row["properties"] for id_, row in rows.items()}
-    new = [{**_settle(nodes.get(id_), record), "id": id_} for id_, record in changed.items()]
+    new = []
+    texts = {}
+    for id_, record in changed.items():
+        properties, texts_of_run = run_texts.split_off(record["properties"])
+        settled = _settle(nodes.get(id_), {**record, "properties": properties})
+        new.append({**settled, "id": id_})
+        if texts_of_run or (id_ in rows and any(rows[id_]["texts"].values())):
+            texts[id_] = texts_of_run
+
     studies = sorted(set(read_column(new, "study")))
     _run(tx, statements.REWRITTEN, [{"study": name} for name in studies])
     _run(tx, statements.PROPOSAL, new)
+    run_texts.put(tx, texts)
     _run(tx, statements.MADE, [row for row in new if row["agent"]])
     _run(tx, statements.RESULT, [row for row in new if row["result"]])
     claims = []

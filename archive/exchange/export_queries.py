@@ -235,7 +235,7 @@ def every(ask: Ask, kind: str) -> list[str]:
 def proposal_of(row: Mapping[str, Any]) -> Record:
     """Return the record of a row of `PROPOSALS`."""
     node = row["properties"]
-    properties, result = settle(node, row["result"])
+    properties, result = settle({**node, **row["texts"]}, row["result"])
     return {
         "study": node["study"],
         "number": node["number"],

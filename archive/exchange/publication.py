@@ -73,6 +73,7 @@ CONTENTS: Mapping[str, Mapping[str, Content]] = {
         " started heartbeat ended rests_until rest_reason",
         internal="revision",
     ),
+    # The texts of a run (`RunText`) are in the record of its proposal.
     "Proposal": _contents(
         result="id study number state architecture functional_key agent priority acquisition mean"
         " std fidelity hyperparameters configuration parameter_* inspired_by seconds"

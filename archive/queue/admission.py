@@ -28,7 +28,7 @@ from archive.queue.completion import ProposalResult, complete
 from archive.store import architectures
 from archive.store.properties import from_json, proposal_from, proposal_id, to_json
 from archive.store.records import Proposal, Result, State
-from archive.store.studies import derivations
+from archive.store.studies import derivations, run_texts
 from archive.store.studies.configurations import configuration_properties, named_within
 from archive.values import as_float, shown
 
@@ -251,9 +251,13 @@ def _admit(tx: ManagedTransaction, request: Request, *, again: bool) -> list[Pro
     based_on = None if request.basis is None else to_json(request.basis)
     admitted = []
     rows = []
+    texts = {}
     for number, position in enumerate(positions, first):
         admitted.append(request.suggestions[position])
-        rows.append(_row(request, number, position, based_on))
+        row, texts_of_run = run_texts.split_off(_row(request, number, position, based_on))
+        rows.append(row)
+        if texts_of_run:
+            texts[row["id"]] = texts_of_run
 
     networks = [suggestion.architecture for suggestion in admitted]
     for row, named in zip(rows, named_within(tx, request.study, networks), strict=True):
@@ -263,6 +267,7 @@ def _admit(tx: ManagedTransaction, request: Request, *, again: bool) -> list[Pro
     counts: dict[str, Any] = {"total": total + len(rows), "next": first + len(rows)}
     times = write_all(tx, CREATE, rows, study=request.study, agent=request.agent, **counts)["times"]
     derivations.link(tx, rows)
+    run_texts.put(tx, texts)
     stored = by_column(rows, "id")
     for id_, created, finished in times:
         stored[id_] = {**stored[id_], "created": created, "finished": finished}

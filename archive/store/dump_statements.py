@@ -72,7 +72,9 @@ PROPOSALS = """
 UNWIND $ids AS id
 MATCH (p:Proposal {id: id})
 OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
-RETURN properties(p) AS properties, e.id AS result, [(p)<-[c:CLAIMED]-(w) | [w.id, c.at, properties(c)]] AS claims
+OPTIONAL MATCH (p)-[:HAS_TEXT]->(t:RunText)
+RETURN properties(p) AS properties, e.id AS result, [(p)<-[c:CLAIMED]-(w) | [w.id, c.at, properties(c)]] AS claims,
+       {diff: t.diff, log_end: t.log_end} AS texts
 ORDER BY p.number
 """
 

@@ -141,7 +141,15 @@ DERIVATIONS = Migration(
     convert=lambda connection: link_runs(connection),
 )
 
-MIGRATIONS = (BASELINE, WEIGHTS, PROXIES, BUILDS, BLOCKS, DERIVATIONS)
+RUN_TEXTS = Migration(
+    12,
+    "long texts of runs as nodes of their own",
+    unique=(("RunText", "id"),),
+    relationships=("HAS_TEXT",),
+    convert=lambda connection: move_run_texts(connection),
+)
+
+MIGRATIONS = (BASELINE, WEIGHTS, PROXIES, BUILDS, BLOCKS, DERIVATIONS, RUN_TEXTS)
 LATEST = MIGRATIONS[-1].version
 """Version of the schema that this release writes."""
 
@@ -342,6 +350,13 @@ def link_runs(connection: Connection) -> None:
     from archive.store.studies.derivations import link_missing
 
     link_missing(connection)
+
+
+def move_run_texts(connection: Connection) -> None:
+    """Give the long texts of runs that an earlier release stored nodes of their own."""
+    from archive.store.studies.run_texts import move_out_of_proposals
+
+    move_out_of_proposals(connection)
 
 
 def rename_label(connection: Connection, old: str, new: str, key: str) -> None:

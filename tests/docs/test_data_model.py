@@ -20,6 +20,7 @@ from archive.runs.history.table_columns import RunMapping
 from archive.runs.imported import import_runs
 from archive.store.properties import METRIC
 from archive.store.studies.builds import Build
+from tests.dashboard.recorded_runs import StoredRun, store_runs
 from tests.support import ROOT
 from tests.support.commands import Shell, serving, table
 from tests.support.networks.block_nets import language_net, mobile_net, residual_net
@@ -109,6 +110,8 @@ def fill(archive, shell, folder):
     rows = [{"id": 0, "up": None, "loss": 1.0}, {"id": 1, "up": 0, "loss": 2.0}]
     mapping = RunMapping("loss", "minimise", identity="id", parent="up")
     import_runs(archive, "recorded", rows, mapping)
+    texts = {"diff": "+x = 1", "log_end": "done"}
+    store_runs(archive, [StoredRun({"lr": 0.1}, 1.0, properties=texts)], "program")
     search = (
         "search",
         "--agent",

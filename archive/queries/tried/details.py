@@ -16,8 +16,9 @@ DETAILS = """
 MATCH (p:Proposal {id: $id})
 USING INDEX SEEK p:Proposal(id)
 OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
-RETURN p.command AS command, p.folder AS folder, p.exit_status AS exit_status, p.log_end AS log_end,
-       p.diff AS diff, p.kept AS kept, p.cause AS cause, p.code_commit AS commit,
+OPTIONAL MATCH (p)-[:HAS_TEXT]->(t:RunText)
+RETURN p.command AS command, p.folder AS folder, p.exit_status AS exit_status, t.log_end AS log_end,
+       t.diff AS diff, p.kept AS kept, p.cause AS cause, p.code_commit AS commit,
        p.code_branch AS branch, p.architecture AS architecture, p.agent AS agent, p.finished AS finished,
        e.environment AS environment, coalesce(e.hardware, e.device) AS hardware,
        [name IN keys(e) WHERE name STARTS WITH 'metric_' | [name, e[name]]] AS metrics,

@@ -28,9 +28,10 @@ _MATCHES = """
 WHERE p.created >= $since AND p.created < $until AND ($study IS NULL OR p.study = $study)
   AND ($program IS NULL OR p.program = $program) AND ($state IS NULL OR p.state = $state)
   AND (p.program IS NOT NULL OR p.motivation IS NOT NULL)
+OPTIONAL MATCH (p)-[:HAS_TEXT]->(t:RunText)
 WITH p, toLower(coalesce(p.motivation, '') + '\\n' + coalesce(p.program, '') + '\\n' + coalesce(p.reason, '')
        + '\\n' + coalesce(p.configuration, '') + '\\n' + coalesce(p.hyperparameters, '')
-       + '\\n' + coalesce(p.diff, '') + '\\n' + coalesce(p.log_end, '')
+       + '\\n' + coalesce(t.diff, '') + '\\n' + coalesce(t.log_end, '')
        + '\\n' + coalesce(p.code_branch, '')) AS text
 WHERE all(word IN $words WHERE text CONTAINS word)
 """

@@ -63,10 +63,11 @@ RETURN DISTINCT p.id AS id
 """
 
 DIFFS = """
-MATCH (p:Proposal)
-WHERE p.diff IS NOT NULL AND ($study IS NULL OR p.study = $study)
-  AND any(line IN $lines WHERE p.diff CONTAINS line)
-RETURN p.id AS id, p.created AS created, p.diff AS diff ORDER BY created DESC LIMIT $most
+MATCH (t:RunText)
+WHERE t.diff IS NOT NULL AND any(line IN $lines WHERE t.diff CONTAINS line)
+MATCH (t)<-[:HAS_TEXT]-(p:Proposal)
+WHERE $study IS NULL OR p.study = $study
+RETURN p.id AS id, p.created AS created, t.diff AS diff ORDER BY created DESC LIMIT $most
 """
 
 

@@ -1,6 +1,6 @@
 """Deletion of a study with its proposals and results; data shared with other studies stay.
 
-    deleted     the study, its proposals, their evaluations
+    deleted     the study, its proposals, their evaluations and texts
     kept        architectures with their costs, distances and morphisms, tasks, agents, workers, files of weights
 
 A task that has no study and no result any more is without a direction, as before its first one.
@@ -68,7 +68,8 @@ MATCH (p:Proposal {study: $study})
 USING INDEX SEEK p:Proposal(study)
 WITH p LIMIT $limit
 OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
-DETACH DELETE e, p
+OPTIONAL MATCH (p)-[:HAS_TEXT]->(t:RunText)
+DETACH DELETE e, t, p
 RETURN count(*) AS done
 """
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -30,12 +31,12 @@ USING INDEX SEEK parent:Proposal(id)
 MERGE (p)-[:DERIVED_FROM]->(parent)
 """
 
+# Unordered, because ArcadeDB sorts in its heap.
 UNLINKED = """
 MATCH (p:Proposal)
 WHERE p.derived_from IS NOT NULL AND ($study IS NULL OR p.study = $study)
   AND NOT EXISTS { (p)-[:DERIVED_FROM]->() }
 RETURN p.id AS id, p.derived_from AS derived_from
-ORDER BY id
 """
 
 
@@ -64,6 +65,7 @@ def link_missing(connection: Connection, study: str | None = None) -> None:
         study: Name of a study; None for all.
     """
     rows = connection.read(lambda tx: tx.run(UNLINKED, study=study).data())
+    rows.sort(key=itemgetter("id"))
     for begin in range(0, len(rows), BATCH):
         connection.write(partial(_link_rows, rows=rows[begin : begin + BATCH]), alone=True)
 
