@@ -64,8 +64,8 @@ def test_a_run_is_a_proposal_with_its_result_and_its_change(archive, runs):
     assert (evaluation.value, evaluation.seed, evaluation.curve["loss"]) == (0.5, 3, [0.5])
 
     cypher = (
-        "MATCH (p:Proposal {id: $id}) RETURN p.parameter_lr, p.derived_from, p.changed, p.diff, "
-        "p.exit_status, p.log_end, p.motivation"
+        "MATCH (p:Proposal {id: $id})-[:HAS_TEXT]->(t:RunText) RETURN p.parameter_lr, "
+        "p.derived_from, p.changed, t.diff, p.exit_status, t.log_end, p.motivation"
     )
     (row,) = archive.query(cypher, {"id": second.id}).rows
     assert list(row[:3]) == [2, first.id, ["train.py +1 -1"]]
@@ -134,7 +134,10 @@ def test_a_run_whose_recorder_was_killed_is_a_result_with_its_reason(archive, ru
 
     _, failed = runs.deliver()
     assert failed.reason == "killed: its recorder ended without a word"
-    cypher = "MATCH (p:Proposal {id: $id}) RETURN p.curve_loss, p.cause, p.log_end"
+    cypher = (
+        "MATCH (p:Proposal {id: $id})-[:HAS_TEXT]->(t:RunText) "
+        "RETURN p.curve_loss, p.cause, t.log_end"
+    )
     (row,) = archive.query(cypher, {"id": failed.id}).rows
     assert list(row) == [[0.75, 0.5], "crash", "epoch 1 loss: 0.75\nepoch 2 loss: 0.5\n"]
 

@@ -33,6 +33,7 @@ from archive.queries.tried.lines import RunLines
 from archive.runs.texts.difference_files import files_of_difference
 from archive.runs.texts.plain_text import cut_line, plain_text
 from archive.store.properties import EPOCH, proposal_id
+from archive.store.studies.rows import SOME, read_rows
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -143,20 +144,16 @@ def _repeats(archive: Archive, feed: StudyFeed, number: int) -> list[dict[str, A
     if run is None:
         return []
 
-    seeds = RunColumns.of(archive.connection, feed).given("seed")
     repeats = []
     for other, row in feed.rows.items():
         if row[ARCHITECTURE] == run[ARCHITECTURE]:
-            repeats.append(
-                {
-                    "number": other,
-                    "state": row[STATE],
-                    "value": row[VALUE],
-                    "seed": seeds.get(other),
-                }
-            )
+            repeats.append({"number": other, "state": row[STATE], "value": row[VALUE]})
 
-    return repeats
+    ids = [proposal_id(feed.name, repeat["number"]) for repeat in repeats[:MOST_REPEATS]]
+    columns = ("number", "seed")
+    rows = archive.connection.read(lambda tx: read_rows(tx, columns, SOME, ids=ids))
+    seeds = {row[0]: row[1] for row in rows}
+    return [{**repeat, "seed": seeds.get(repeat["number"])} for repeat in repeats]
 
 
 def _is_finite(value: float | None) -> bool:

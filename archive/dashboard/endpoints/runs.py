@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
@@ -34,6 +35,7 @@ from archive.plots.data.results import pick
 from archive.queries.leaderboard import leaderboard
 from archive.queries.runs import find_runs
 from archive.queries.tried.changes import NOT_GIVEN
+from archive.queries.tried.filters import values_of
 from archive.store.properties import METRIC, proposal_id
 from archive.store.studies.rows import PARAMETER, SOME, read_rows
 from archive.values import settings_text, whole_number
@@ -140,7 +142,7 @@ def _keys(feed: StudyFeed, columns: RunColumns, by: str) -> Mapping[int, Any]:
         return columns.parents()
 
     if by in OF_RUNS:
-        return columns.given({"started": "proposed"}.get(by, by))
+        return columns.column({"started": "proposed"}.get(by, by))
 
     return columns.values(by)
 
@@ -178,15 +180,22 @@ def _is_outdated(names: _Names, feed: StudyFeed) -> bool:
 
 
 def _name_columns(connection: Connection, feed: StudyFeed) -> dict[str, Any]:
-    columns = RunColumns.of(connection, feed)
     sample = pick(list(feed.rows), evenly(len(feed.rows), SAMPLE))
     ids = [proposal_id(feed.name, number) for number in sample]
     return {
-        "values": _value_names([columns.values_of(number) for number in sample]),
+        "values": _value_names(_values_of_runs(connection, ids)),
         "metrics": _metric_names(connection, ids),
-        "parents": any(columns.given("derived_from").values()),
+        "parents": bool(feed.derived_from),
         "runs": len(feed.rows),
     }
+
+
+def _values_of_runs(connection: Connection, ids: list[str]) -> list[dict[str, Any]]:
+    """Return what runs were given, by name, in the order of their numbers."""
+    names = ("number", "configuration", "hyperparameters")
+    rows = connection.read(lambda tx: read_rows(tx, names, SOME, ids=ids))
+    rows.sort(key=itemgetter(0))
+    return [values_of(*texts) for _, *texts in rows]
 
 
 def _value_names(values: list[dict[str, Any]]) -> list[dict[str, Any]]:

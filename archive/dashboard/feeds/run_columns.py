@@ -1,7 +1,7 @@
-"""What the runs of a study were given and came from, by number, as the study's feed has read it.
+"""What the runs of a study were given and came from, by number, beside what the study's feed has read.
 
-What few ask for, such as a metric or the runs with some words, is read when it is asked for, and later
-for those runs alone that have changed.
+A column, such as a metric or the runs with some words, is read when it is asked for, and later for those
+runs alone that have changed.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from archive.dashboard.feeds.study import FIELDS, GIVEN, STATE, VALUE, StudyFeed
+from archive.dashboard.feeds.study import FIELDS, STATE, VALUE, StudyFeed
 from archive.objectives import sign
 from archive.queries.tried.filters import RunFilter, matching_groups, values_of
 from archive.queries.tried.lines import RunLines
 from archive.store.properties import METRIC, number_of, proposal_id, study_of
-from archive.store.studies.rows import ALL, PARAMETER, SOME, read_rows
+from archive.store.studies.rows import ALL, PARAMETER, SOME, Row, read_rows
 from archive.values import whole_number
 
 if TYPE_CHECKING:
@@ -64,15 +64,13 @@ class RunColumns:
         assert isinstance(columns, RunColumns)
         return columns
 
-    def given(self, name: str) -> dict[int, Any]:
-        """Return one of the columns `GIVEN` of the feed, by the number of the run."""
-        position = GIVEN.index(name)
-        return {number: row[position] for number, row in self._feed.given.items()}
+    def column(self, name: str) -> Mapping[int, Any]:
+        """Return a column of `archive.store.studies.rows`, by the number of the run."""
 
-    def values_of(self, number: int) -> dict[str, Any]:
-        """Return what a run was given, by name; empty where nothing is known of it."""
-        row = self._feed.given.get(number)
-        return {} if row is None else _values(row)
+        def read(changed: Sequence[int] | None) -> dict[int, Any]:
+            return dict(self._read(("number", name), changed))
+
+        return self._update(("column", name), read)
 
     def parents(self) -> dict[int, int]:
         """Return the number of the parent of each run that has one in this study."""
@@ -113,15 +111,7 @@ class RunColumns:
             return self._feed.remembered(("run values", name), lambda: self._pick_value(name))
 
         def read(changed: Sequence[int] | None) -> dict[int, Any]:
-            choice = ALL if changed is None else SOME
-            parameters: dict[str, Any] = {"study": self._feed.name}
-            if changed is not None:
-                parameters = {"ids": self._ids(changed)}
-
-            rows = self._connection.read(
-                lambda tx: read_rows(tx, ("number", name), choice, evaluated=True, **parameters)
-            )
-            return dict(rows)
+            return dict(self._read(("number", name), changed, evaluated=True))
 
         return self._update((name,), read)
 
@@ -143,8 +133,8 @@ class RunColumns:
 
     def _find_parents(self) -> dict[int, int]:
         parents = {}
-        for number, identifier in self.given("derived_from").items():
-            if identifier is None or study_of(identifier) != self._feed.name:
+        for number, identifier in self._feed.derived_from.items():
+            if study_of(identifier) != self._feed.name:
                 continue
 
             parent = whole_number(identifier.rpartition("#")[2])
@@ -177,12 +167,34 @@ class RunColumns:
     def _pick_value(self, name: str) -> dict[int, Any]:
         plain = name.removeprefix(PARAMETER)
         picked = {}
-        for number, row in self._feed.given.items():
-            value = _values(row).get(plain)
+        for number, texts in self._texts_of_values().items():
+            value = values_of(*texts).get(plain)
             if value is not None:
                 picked[number] = value
 
         return picked
+
+    def _texts_of_values(self) -> Mapping[int, tuple[str | None, str | None]]:
+        """Return the stored texts of what each run was given (`values_of`)."""
+
+        def read(changed: Sequence[int] | None) -> dict[int, Any]:
+            names = ("number", "configuration", "hyperparameters")
+            return {number: tuple(texts) for number, *texts in self._read(names, changed)}
+
+        return self._update(("texts of values",), read)
+
+    def _read(
+        self, names: Sequence[str], numbers: Sequence[int] | None, *, evaluated: bool = False
+    ) -> list[Row]:
+        """Return rows of some runs; None for all."""
+        choice = ALL if numbers is None else SOME
+        parameters: dict[str, Any] = {"study": self._feed.name}
+        if numbers is not None:
+            parameters = {"ids": self._ids(numbers)}
+
+        return self._connection.read(
+            lambda tx: read_rows(tx, names, choice, evaluated=evaluated, **parameters)
+        )
 
     def _update(self, key: tuple[str, ...], read: Read) -> Mapping[int, Any]:
         """Return a column, of which what has changed is read."""
@@ -222,7 +234,3 @@ class RunColumns:
 
     def _ids(self, numbers: Sequence[int]) -> list[str]:
         return [proposal_id(self._feed.name, number) for number in numbers]
-
-
-def _values(row: tuple[Any, ...]) -> dict[str, Any]:
-    return values_of(row[GIVEN.index("configuration")], row[GIVEN.index("hyperparameters")])

@@ -96,13 +96,6 @@ RUN = (
     "curve",
 )
 """Columns of a running proposal (`archive.store.studies.rows`)."""
-GIVEN = ("derived_from", "configuration", "hyperparameters", "seed", "program", "proposed")
-"""Further columns of a recorded run: what it came from, and what it was given.
-
-They are read with its row: a server spends its time on a run, whose log is long, and not on the number
-of its columns.
-"""
-
 AT_ONCE = 10_000
 """Number of proposals without a result that one statement reads."""
 WHOLE_SECONDS = 60.0
@@ -125,8 +118,8 @@ class StudyFeed(Feed):
 
     Attributes:
         rows: Current rows by number, in the order of `FIELDS`; changed by `look` only.
-        given: Further columns of recorded runs by number, in the order of `GIVEN`; empty for other
-            studies.
+        derived_from: Id of the run that a recorded run is a change of, by number, for those that have
+            one.
     """
 
     bulky = True
@@ -136,7 +129,7 @@ class StudyFeed(Feed):
         super().__init__(f"study:{name}")
         self.name = name
         self.rows: dict[int, Row] = {}
-        self.given: dict[int, Row] = {}
+        self.derived_from: dict[int, str] = {}
         self._connection = connection
         self._study: Study | None = None
         self._extent: Mapping[str, Any] = {}
@@ -210,7 +203,7 @@ class StudyFeed(Feed):
         self._best = None
         self._named = None
         self.rows = {}
-        self.given = {}
+        self.derived_from = {}
         self._counts = Counter()
         self._whole_due = -math.inf
         self._agents.clear()
@@ -219,7 +212,7 @@ class StudyFeed(Feed):
 
     def _read_all(self, free: int | None) -> dict[int, Row | None]:
         begin = time.monotonic()
-        self.given = {}
+        self.derived_from = {}
         rows = self._rows(ALL, evaluated=free is not None, study=self.name)
         read = {row[NUMBER]: row for row in rows}
         missing = []
@@ -288,7 +281,8 @@ class StudyFeed(Feed):
         names = [columns.get(field, field) for field in FIELDS]
         is_recorded = self.study.space == PROGRAM_NAME
         if is_recorded:
-            names += GIVEN
+            # The page begins with the tree of runs.
+            names.append("derived_from")
 
         parameters |= parameters_of(self.study)
         rows = self._connection.read(
@@ -299,8 +293,10 @@ class StudyFeed(Feed):
 
         shown = []
         for row in rows:
-            self.given[row[NUMBER]] = row[len(FIELDS) :]
-            shown.append(row[: len(FIELDS)])
+            if row[-1] is not None:
+                self.derived_from[row[NUMBER]] = row[-1]
+
+            shown.append(row[:-1])
 
         return shown
 

@@ -19,6 +19,7 @@ another transaction commits a write to it, and all searches write to the node of
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, LiteralString
@@ -62,6 +63,9 @@ WHERE p.state IN ['RUNNING']
 """Choices of proposals: all of `$study`, those with `$ids`, the open and the running ones."""
 
 RESULT = "OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)"
+
+_OF_RESULT = re.compile(r"\be\b")
+"""Part of the expression of a column that is a property of the evaluation."""
 
 # A reader may see a part of a commit: the state of a proposal without its evaluation. If the
 # evaluation is still missing a minute later, a user's query has deleted it.
@@ -149,7 +153,12 @@ def select(names: Sequence[str], choice: str = ALL, *, evaluated: bool = False) 
         evaluated: Whether to leave out proposals without a result: ArcadeDB needs half the time
             without OPTIONAL.
     """
-    result = RESULT.removeprefix("OPTIONAL ") if evaluated else RESULT
+    result = ""
+    if evaluated:
+        result = RESULT.removeprefix("OPTIONAL ")
+    elif any(_OF_RESULT.search(_expression(name)) for name in names):
+        result = RESULT
+
     of_network = any(_expression(name).startswith("a.") for name in names)
     network = "MATCH (p)-[:OF]->(a:Architecture)\n" if of_network else ""
     return f"""{choice}{result}
