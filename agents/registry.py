@@ -51,6 +51,7 @@ registry = Registry(
         "arc": "archive.agents.bayesopt.arc:Arc",
         "bananas": "archive.agents.bayesopt.bananas:Bananas",
         "bfs": "archive.agents.baselines.breadth_first:BreadthFirst",
+        "block-additive": "archive.agents.additive.search:BlockAdditive",
         "evolution": "archive.agents.baselines.evolution:Evolution",
         "gp": "archive.agents.bayesopt.gaussian_process:KernelSearch",
         "gp-adjacency": "archive.agents.bayesopt.gaussian_process:GpAdjacency",

@@ -100,6 +100,13 @@ class ConstrainedSpace(Space):
         """See `Space.searchable`."""
         return self.whole.searchable
 
+    def costs(self, constraint: Constraint, architectures: Sequence[Architecture]) -> Array:
+        """Return the quantity of a constraint of networks of the whole space: (m,) float64.
+
+        NaN where it is unknown.
+        """
+        return compute_cost(self._costs, constraint.name, architectures)
+
     def violations(self, architectures: Sequence[Architecture]) -> Array:
         """Return d of networks of the whole space: (m,) float64."""
         quantities = []

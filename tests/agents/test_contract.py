@@ -54,6 +54,7 @@ CHEAP = {
     "arc": {"samples": 3, "burn_in": 3},
     "morphism": {"children": 4, "decay": 0.7},
     "bananas": {"members": 2, "width": 8},
+    "block-additive": {"replacements": 2, "top": 3},
     "gp-optuna": {"startup": 50},
     "nasbot": {"samples": 2},
     "random-forest": {"trees": 3},

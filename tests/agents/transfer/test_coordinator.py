@@ -198,7 +198,8 @@ def test_the_catalogue_says_who_transfers():
     for kind in installed_agents():
         info = known[kind]
         agent = agents.get(kind, space)
-        assert agent.transfers == info.transfers == (kind in (*TRANSFER, "source-best"))
+        transfers = kind in (*TRANSFER, "source-best", "block-additive")
+        assert agent.transfers == info.transfers == transfers
         if not agent.transfers and kind != "arc":
             plain, other = (
                 agent.propose(each, 2, np.random.default_rng(4)) for each in (History(), history)
