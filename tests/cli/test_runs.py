@@ -92,8 +92,8 @@ def test_cells_are_imported_as_graphs(archive, user):
     assert "different networks: 1" in user.types("import", "runs", "cells.jsonl", *options).stderr
     ((key,),) = archive.query("MATCH (n:Architecture {space: 'graph'}) RETURN n.key").rows
     assert "tanh" in user.types("arch", "show", key).stdout
-    assert "2 complete" in user.types("tried", "--network", key[:12]).stderr
-    assert "#1" in user.types("study", "lineage", "cells").stdout
+    assert "cells#00001" in user.types("tried", "--network", key[:12]).stdout
+    assert "0.5" in user.types("study", "lineage", "cells").stdout
 
 
 def test_effects_of_the_edits_of_runs(archive, user):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from archive.queries.tried.differences import changed_lines, count_lines, split_files
 from archive.runs.texts.difference_files import (
     MOST_LETTERS,
     files_of_difference,
@@ -79,6 +82,43 @@ def test_names_of_a_difference_without_prefixes():
     assert list_changed_files(text) == ["m.py +1 -0"]
     assert list_changed_files(OF_GIT) == ["new.py +1 -1", "logo.png +0 -0"]
     assert list_changed_files(None) == []
+
+
+MISCOUNTED = """--- a/train.py
++++ b/train.py
+@@ -1,9 +1,9 @@
+-lr = 1
+\\ No newline at end of file
++lr = 2
+--- a/new.py
++++ b/new.py
+@@ def step():
++a
++b
+
++c
+--
+2.40
+"""
+
+
+def test_hunks_that_models_miscount_and_files_without_numbers():
+    train, new = files_of_difference(MISCOUNTED)
+    assert (train.path, train.added, train.removed) == ("train.py", 1, 1)
+    assert (new.path, new.added, new.removed) == ("new.py", 3, 0)
+    assert sorted(changed_lines(MISCOUNTED)) == [
+        *(("new.py", "+a"), ("new.py", "+b"), ("new.py", "+c")),
+        *(("train.py", "+lr = 2"), ("train.py", "-lr = 1")),
+    ]
+
+
+@pytest.mark.parametrize("diff", [TWO_FILES, OF_GIT, MISCOUNTED, "+a\n-b\n", "prose\n- item\n"])
+def test_all_readers_count_the_same_lines(diff):
+    files = [file for file in files_of_difference(diff) if file.added or file.removed]
+    counts = {file.path: (file.added, file.removed) for file in files}
+    assert counts == {name: count_lines(text) for name, text in split_files(diff).items()}
+    changed = Counter(path for path, _ in changed_lines(diff).elements())
+    assert changed == {path: sum(numbers) for path, numbers in counts.items()}
 
 
 @given(st.text(alphabet=st.sampled_from("+-@ a/b\n\x1b[0m1,"), max_size=200))

@@ -1,12 +1,56 @@
-"""Unified differences of source files as text: which lines of which files they change."""
+"""Unified differences of source files as text: which lines of which files they change.
+
+git, `archive record` and language models write them, and they may be cut anywhere. Lines within the
+numbers of a hunk are lines of the file whatever they look like; after it, and in a file without such
+numbers, a line with a sign counts as well, since models miscount.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
 
 ChangedLines = Counter[tuple[str, str]]
 """How often each line is changed, by file and signed line, such as `("train.py", "+lr = 0.1")`."""
+
+LineKind = Literal["same", "added", "removed", "place", "note"]
+
+_HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+_OF_GIT = re.compile(r"(?:index|(?:new|deleted) file mode|(?:old|new) mode|similarity index) ")
+_KINDS: dict[str, LineKind] = {"+": "added", "-": "removed", " ": "same"}
+_CHANGES = ("added", "removed")
+_END_OF_PATCH = "--"
+"""Line before git's version at the end of a patch that is sent by mail."""
+
+
+class DifferenceLine(NamedTuple):
+    """A line of a difference.
+
+    Attributes:
+        file: Number of its file, from 1; 0 for lines before the first file.
+        path: Path of the file, as far as it is known; empty for 0.
+        kind: Kind of the line; `place` lines say where in the file the next ones are, and `head`
+            lines name the file.
+        text: The line, with its sign.
+    """
+
+    file: int
+    path: str
+    kind: LineKind | Literal["head"]
+    text: str
+
+
+def read_difference(diff: str) -> Iterator[DifferenceLine]:
+    """Yield the lines of a unified difference with their files."""
+    reader = _DifferenceReader()
+    rows = diff.split("\n")
+    if not rows[-1]:
+        rows.pop()
+
+    for position, row in enumerate(rows):
+        yield reader.take(row, rows[position + 1 : position + 3])
 
 
 def changed_lines(diff: str) -> ChangedLines:
@@ -17,9 +61,9 @@ def changed_lines(diff: str) -> ChangedLines:
     """
     lines: ChangedLines = Counter()
     for path, text in split_files(diff).items():
-        for row in _body(text):
-            if row[:1] in ("+", "-") and row[1:].strip():
-                lines[path, row[0] + row[1:].strip()] += 1
+        for line in read_difference(text):
+            if line.kind in _CHANGES and line.text[1:].strip():
+                lines[path, line.text[0] + line.text[1:].strip()] += 1
 
     return lines
 
@@ -27,45 +71,104 @@ def changed_lines(diff: str) -> ChangedLines:
 def split_files(diff: str) -> dict[str, str]:
     """Return the part of each file of a unified difference by its path, in their order.
 
-    Lines before the first file belong to a file without a name, if they change anything.
+    Lines before the first file belong to a file without a name. Files of which no line changes are
+    left out.
     """
-    parts: dict[str, list[str]] = {"": []}
-    path = ""
-    rows = diff.splitlines()
-    for position, row in enumerate(rows):
-        following = rows[position + 1] if position + 1 < len(rows) else ""
-        if row.startswith("--- ") and following.startswith("+++ "):
-            path = _file_name(row, following)
+    paths: dict[int, str] = {}
+    parts: dict[int, list[str]] = {}
+    changed = set()
+    for line in read_difference(diff):
+        paths[line.file] = line.path
+        parts.setdefault(line.file, []).append(f"{line.text}\n")
+        if line.kind in _CHANGES:
+            changed.add(line.file)
 
-        parts.setdefault(path, []).append(row)
+    texts: dict[str, str] = {}
+    for file in sorted(changed):
+        texts[paths[file]] = texts.get(paths[file], "") + "".join(parts[file])
 
-    texts = {name: "".join(f"{row}\n" for row in part) for name, part in parts.items()}
-    return {name: text for name, text in texts.items() if any(count_lines(text))}
+    return texts
 
 
 def count_lines(text: str) -> tuple[int, int]:
-    """Return the numbers of lines that the difference of one file adds and removes."""
-    added = 0
-    removed = 0
-    for row in _body(text):
-        added += row.startswith("+")
-        removed += row.startswith("-")
-
-    return added, removed
+    """Return the numbers of lines that a difference adds and removes."""
+    kinds = Counter(line.kind for line in read_difference(text))
+    return kinds["added"], kinds["removed"]
 
 
-def _body(text: str) -> list[str]:
-    """Return the lines of one file's difference without its two lines of names."""
-    rows = text.splitlines()
-    if len(rows) > 1 and rows[0].startswith("--- ") and rows[1].startswith("+++ "):
-        return rows[2:]
+class _DifferenceReader:
+    """State of a difference that is read line by line."""
 
-    return rows
+    def __init__(self) -> None:
+        self._file = 0
+        self._path = ""
+        self._is_at_head = False
+        # Lines of the old and of the new file that the present hunk still has.
+        self._left = [0, 0]
 
+    def take(self, row: str, following: list[str]) -> DifferenceLine:
+        """Return a line; the next two tell a file's name from a line that begins like one."""
+        kind = self._kind(row, following)
+        if kind != "head":
+            self._is_at_head = False
 
-def _file_name(before: str, after: str) -> str:
-    """Return the path of a file in the two lines of its names."""
-    named = before if after.startswith("+++ /dev/null") else after
-    # Some programs write a tab and a time after the path.
-    path = named[4:].split("\t")[0].strip()
-    return re.sub(r"^[ab]/", "", path)
+        return DifferenceLine(self._file, self._path, kind, row)
+
+    def _kind(self, row: str, following: list[str]) -> LineKind | Literal["head"]:
+        is_in_hunk = max(self._left) > 0
+        signed = _KINDS.get(row[:1])
+        if row.startswith("--- ") and self._names_file(following):
+            name = row if following[0].startswith("+++ /dev/null") else following[0]
+            # After `diff --git`, whose two names are told apart by their prefixes alone.
+            self._begin_file(name[4:], is_new=not self._is_at_head)
+            return "head"
+
+        if is_in_hunk and (signed is not None or not row.strip()):
+            kind = signed or "same"
+            self._left[0] -= kind != "added"
+            self._left[1] -= kind != "removed"
+            return kind
+
+        if row.startswith("diff --git "):
+            self._begin_file(row.rpartition(" b/")[2], is_new=True)
+            return "head"
+
+        if self._is_at_head and (row.startswith("+++ ") or _OF_GIT.match(row)):
+            return "head"
+
+        if row.startswith("@@"):
+            hunk = _HUNK.match(row)
+            numbers = (None, None) if hunk is None else hunk.groups()
+            self._left = [0, 0] if hunk is None else [int(number or 1) for number in numbers]
+            return "place"
+
+        if row.startswith("\\"):
+            # "No newline at end of file" may stand within a hunk.
+            return "note"
+
+        self._left = [0, 0]
+        if signed in _CHANGES and row.rstrip() != _END_OF_PATCH:
+            return signed
+
+        return "same" if signed == "same" and self._file else "note"
+
+    def _names_file(self, following: list[str]) -> bool:
+        """Return whether a line that begins with `--- ` names a file.
+
+        It does where no hunk is open. Within one, it is a removed line, unless a hunk begins behind
+        it: models miscount.
+        """
+        if not following or not following[0].startswith("+++ "):
+            return False
+
+        if max(self._left) <= 0:
+            return True
+
+        return len(following) > 1 and following[1].startswith("@@")
+
+    def _begin_file(self, name: str, is_new: bool) -> None:
+        # Some programs write a tab and a time after the path.
+        self._path = re.sub(r"^[ab]/", "", name.split("\t")[0].strip())
+        self._file += is_new
+        self._left = [0, 0]
+        self._is_at_head = True
