@@ -62,6 +62,7 @@ from archive.runs.run_folder import (
 )
 from archive.runs.run_log import log_files, read_end
 from archive.runs.secrets import Secrets
+from archive.runs.tracker_files import read_program_files
 from archive.spaces.named_values import values_of_graph
 from archive.store.properties import curve_properties
 from archive.store.records import Proposal, Result, Study
@@ -78,6 +79,9 @@ if TYPE_CHECKING:
 
 BESIDE_STUDY = "-runs"
 """End of the name of a study for the runs that the study of the rest of the name cannot have."""
+
+_SILENT_MILLISECONDS = 60_000
+"""Time after the last sign of a killed recorder in which files are still its program's."""
 
 _LOCK = "delivery.lock"
 _AGAIN = "delivery.again"
@@ -304,12 +308,17 @@ def _end_killed(folder: RunFolder, record: RunRecord) -> None:
             for line in lines:
                 measurements.read_line(line)
 
-    take_told(folder, record, measurements, Secrets.find(os.environ))
     newest = 0.0
     for path in folder.path.iterdir():
         newest = max(newest, path.stat().st_mtime)
 
     record.finished = max(record.started, int(newest * 1000))
+    # On another machine the folder may be another one; within `archive.record` no file is read.
+    if record.command and record.host == os.uname().nodename:
+        until = record.finished + _SILENT_MILLISECONDS
+        read_program_files(record, folder.processes(), measurements, until)
+
+    take_told(folder, record, measurements, Secrets.find(os.environ))
     record.reason = "killed: its recorder ended without a word"
     record.cause = Cause.CRASH.value
     folder.write(record)

@@ -18,7 +18,7 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import FrameType
@@ -151,6 +151,7 @@ def run_program(
     *,
     limit: float | None = None,
     output: int = OUTPUT,
+    keep_processes: Callable[[Collection[int]], None] | None = None,
 ) -> ProgramEnd:
     """Run a program to its end.
 
@@ -160,6 +161,7 @@ def run_program(
         reader: Takes its output.
         limit: Seconds after which it is ended; None for no limit.
         output: Descriptor to which its output is passed on; its errors go to stderr.
+        keep_processes: Called with the ids of its processes, at its start and when there are more.
 
     Raises:
         UsageError: It cannot be started.
@@ -187,7 +189,7 @@ def run_program(
 
     with process, _signals_passed_on(process):
         deadline = _Deadline(process, None if limit is None else begin + limit)
-        watch = _ProcessWatch(process.pid)
+        watch = _ProcessWatch(process.pid, keep_processes)
         _read_output(process, reader, output, deadline, watch)
         # A program may have closed its output: `exec > log`.
         while process.poll() is None:
@@ -328,9 +330,10 @@ class _ProcessWatch:
 
     Args:
         pid: Id of the program.
+        keep: Called with all ids, at first and when there are more; None for no call.
     """
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, keep: Callable[[Collection[int]], None] | None = None) -> None:
         """Begin with the program itself."""
         self._pid = pid
         self._seen = {pid}
@@ -338,6 +341,9 @@ class _ProcessWatch:
         self._next = self._begin
         # Linux tells the children of a thread in a file, which costs microseconds.
         self._is_told = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
+        self._keep = keep if self._is_told else None
+        if self._keep is not None:
+            self._keep(self._seen)
 
     def look(self) -> None:
         """Add the processes that run now, if it is time to look."""
@@ -346,11 +352,15 @@ class _ProcessWatch:
             return
 
         self._next = now + min(_WATCH_SECONDS, max(_LOOK_SECONDS, (now - self._begin) / 10))
+        number = len(self._seen)
         waiting = [self._pid]
         while waiting and len(self._seen) < _MOST_PROCESSES:
             for child in _children_of(waiting.pop()):
                 self._seen.add(child)
                 waiting.append(child)
+
+        if self._keep is not None and len(self._seen) > number:
+            self._keep(self._seen)
 
     def processes(self) -> frozenset[int] | None:
         """Return the ids that were seen; None where the system does not tell them."""

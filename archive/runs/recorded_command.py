@@ -8,7 +8,6 @@ import signal
 import stat
 import threading
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
@@ -28,13 +27,13 @@ from archive.runs.life_cycle import (
     say,
     take_told,
 )
-from archive.runs.measurements import FILES, OF_PROCESS, Measurements, compile_pattern
+from archive.runs.measurements import OF_PROCESS, Measurements, compile_pattern
 from archive.runs.program import OUTPUT, RUN_VARIABLE, OutputReader, ProgramEnd, run_program
 from archive.runs.run_folder import RunFolder, RunRecord, now, runs_of
 from archive.runs.run_log import RunLog, read_end
 from archive.runs.secrets import Secrets
 from archive.runs.surroundings import describe
-from archive.runs.tracker_files import read_tracker_files
+from archive.runs.tracker_files import read_program_files
 
 if TYPE_CHECKING:
     from archive.settings import Settings
@@ -130,7 +129,12 @@ class PreparedRun:
             with RunLog(self._folder.path) as log:
                 reader = OutputReader(log, self._secrets, self._measurements)
                 ended = run_program(
-                    self._command, environment, reader, limit=self._request.limit, output=output
+                    self._command,
+                    environment,
+                    reader,
+                    limit=self._request.limit,
+                    output=output,
+                    keep_processes=self._folder.write_processes,
                 )
         except UsageError:
             describing.join()
@@ -161,14 +165,7 @@ class PreparedRun:
             record.reason = f"ended after its limit of {limit:g} s"
             record.cause = Cause.LIMIT.value
 
-        for name in FILES:
-            path = Path(name)
-            with suppress(OSError):
-                if path.stat().st_mtime_ns // 1_000_000 >= record.started:
-                    self._measurements.read_file(path)
-
-        here = Path(record.folder)
-        read_tracker_files(here, record.started, ended.processes, self._measurements)
+        read_program_files(record, ended.processes, self._measurements)
         take_told(self._folder, record, self._measurements, self._secrets)
         measured = (ended.cpu_seconds, float(ended.peak_memory_bytes))
         record.metrics |= dict(zip(OF_PROCESS, measured, strict=True))

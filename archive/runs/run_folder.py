@@ -4,6 +4,7 @@
     HOME/runs/ID/log.*           its output (`archive.runs.run_log`)
     HOME/runs/ID/metrics.jsonl   metrics that `archive.record` has logged
     HOME/runs/ID/network.json    the network that `archive.record` has captured
+    HOME/runs/ID/processes       ids of the program's processes, while it runs and after
     HOME/runs/ID/kept/           copies of the files that the user asked to keep
     HOME/runs/ID/lock            an empty file, which the recorder locks while it lives
     HOME/runs/blobs/             source files that git does not have (`code_state.BlobFolder`)
@@ -19,7 +20,7 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -34,6 +35,7 @@ PENDING = "pending"
 NETWORK = "network.json"
 LOGGED = "metrics.jsonl"
 LOCK = "lock"
+PROCESSES = "processes"
 RECORDER = "record"
 """Kind of the agent that makes the proposals of recorded runs."""
 
@@ -179,6 +181,18 @@ class RunFolder:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+    def write_processes(self, processes: Collection[int]) -> None:
+        """Keep the ids of the processes of the program, for a run whose recorder is killed."""
+        with suppress(OSError):
+            write_atomically(self.path / PROCESSES, " ".join(map(str, sorted(processes))))
+
+    def processes(self) -> frozenset[int] | None:
+        """Return the ids of the processes of the program; None where they are unknown."""
+        with suppress(OSError, ValueError):
+            return frozenset(map(int, (self.path / PROCESSES).read_text().split())) or None
+
+        return None
 
     def set_delivered(self) -> None:
         """Note that the archive has the run, or that there is none."""

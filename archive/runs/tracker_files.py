@@ -1,4 +1,4 @@
-"""Files for TensorBoard and Weights & Biases that appear while a program runs.
+"""Files with metrics that appear while a program runs: JSON, and those of TensorBoard and W&B.
 
 They are read after its end, where they are newer than its start. Programs that run at the same time
 in one folder write side by side: the name of an event file and the log beside a `.wandb` file have
@@ -18,7 +18,8 @@ from pathlib import Path
 from archive.errors import ArchiveError, SettingsError, first_line
 from archive.runs.history import tensorboard_runs, wandb_runs
 from archive.runs.life_cycle import say
-from archive.runs.measurements import Measurements
+from archive.runs.measurements import FILES, Measurements
+from archive.runs.run_folder import RunRecord
 
 MOST_ENTRIES = 20_000
 """Entries of folders that are looked at."""
@@ -32,20 +33,51 @@ _EVENT_FILE = re.compile(r"\.tfevents\.\d+\.(?P<host>.+?)\.(?P<pid>\d+)\.\d+(\.v
 _LOG_LINE = re.compile(r":(\d+) \[")
 
 
-def read_tracker_files(
-    folder: Path, started: int, processes: Collection[int] | None, measurements: Measurements
+def read_program_files(
+    record: RunRecord,
+    processes: Collection[int] | None,
+    measurements: Measurements,
+    until: int | None = None,
 ) -> None:
-    """Take the metrics of the files that a program has written; a line names what is left out.
+    """Take the metrics of the files that a recorded program has written in its folder.
+
+    Args:
+        record: The run.
+        processes: Ids of its processes; None where they are unknown.
+        measurements: Takes the metrics.
+        until: Time in milliseconds since 1970 after which a file without a known writer is of a later
+            program; None for no limit.
+    """
+    folder = Path(record.folder)
+    for name in FILES:
+        if _is_of_run(folder / name, record.started, until):
+            with suppress(OSError):
+                measurements.read_file(folder / name)
+
+    read_tracker_files(folder, record.started, processes, measurements, until)
+
+
+def read_tracker_files(
+    folder: Path,
+    started: int,
+    processes: Collection[int] | None,
+    measurements: Measurements,
+    until: int | None = None,
+) -> None:
+    """Take the metrics of the files for trackers that a program has written.
+
+    A line names what is left out.
 
     Args:
         folder: Folder in which the program ran.
         started: Its start, in milliseconds since 1970.
         processes: Ids of its processes; None where they are unknown.
         measurements: Takes the metrics.
+        until: As for `read_program_files`.
     """
     size = 0
     missing: set[str] = set()
-    for number, path in enumerate(_own_files(folder, started, processes)):
+    for number, path in enumerate(_own_files(folder, started, processes, until)):
         try:
             size += path.stat().st_size
             if number >= MOST_FILES or size > MOST_BYTES:
@@ -65,17 +97,32 @@ def read_tracker_files(
             say(f"{path} is not read: {first_line(error, 200)}")
 
 
-def _own_files(folder: Path, started: int, processes: Collection[int] | None) -> Iterator[Path]:
+def _own_files(
+    folder: Path, started: int, processes: Collection[int] | None, until: int | None
+) -> Iterator[Path]:
     """Yield the files that a program has written."""
     for path in _tracker_files(folder):
-        try:
-            is_new = path.stat().st_mtime_ns // 1_000_000 >= started
-        except OSError:
+        if not _is_of_run(path, started, None):
             continue
 
-        writer = _writer_of(path) if is_new else None
-        if is_new and (writer is None or processes is None or writer in processes):
+        writer = _writer_of(path)
+        if writer is None or processes is None:
+            is_own = _is_of_run(path, started, until)
+        else:
+            is_own = writer in processes
+
+        if is_own:
             yield path
+
+
+def _is_of_run(path: Path, started: int, until: int | None) -> bool:
+    """Return whether a file was written last during a run."""
+    try:
+        moment = path.stat().st_mtime_ns // 1_000_000
+    except OSError:
+        return False
+
+    return moment >= started and (until is None or moment <= until)
 
 
 def _tracker_files(folder: Path) -> list[Path]:

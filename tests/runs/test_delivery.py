@@ -1,7 +1,9 @@
 """From folders of runs to the archive, and what was tried."""
 
 import json
+import os
 import sys
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -181,6 +183,46 @@ def test_a_killed_run_has_what_its_program_told(archive, runs):
     runs.deliver()
     record = killed.read()
     assert (record.values, record.motivation, record.metrics) == ({"lr": 2}, "x", {"loss": 3.0})
+
+
+@pytest.mark.parametrize(
+    ("changes", "steps", "accuracy"),
+    [
+        ({}, [2.0, 1.0], 0.5),
+        ({"host": "elsewhere"}, None, None),
+        ({"command": []}, None, None),
+        ({"started": now() - 600_000}, [2.0, 1.0], None),
+    ],
+)
+def test_a_killed_run_has_the_files_that_its_program_wrote(archive, runs, changes, steps, accuracy):
+    """A later program wrote metrics.json where the last sign of the run is minutes old."""
+    writer = pytest.importorskip("tensorboard.summary.writer.event_file_writer")
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.summary_pb2 import Summary
+
+    folder = runs.home.parent / "work"
+    record = {"command": ["t.py"], "host": os.uname().nodename, "folder": str(folder), **changes}
+    killed = runs.write(finished=None, metrics={}, objective="loss", **record)
+    killed.write_processes([os.getpid()])
+    for path in killed.path.iterdir():
+        os.utime(path, times=(changes.get("started", now()) / 1000,) * 2)
+
+    for name, values in {"mine": (2.0, 1.0), "other": (7.0, 8.0)}.items():
+        events = writer.EventFileWriter(str(folder / name))
+        for step, value in enumerate(values):
+            summary = Summary(value=[Summary.Value(tag="loss", simple_value=value)])
+            events.add_event(Event(step=step, wall_time=time.time(), summary=summary))
+
+        events.close()
+
+    (path,) = (folder / "other").iterdir()
+    path.rename(path.with_name(path.name.replace(f".{os.getpid()}.", ".1.")))
+    (folder / "metrics.json").write_text('{"val_acc": 0.5}')
+    runs.deliver()
+    record = killed.read()
+    assert record.curve.get("loss") == steps
+    assert record.metrics.get("val_acc") == accuracy
+    assert record.reason.startswith("killed")
 
 
 def test_a_run_that_goes_on_is_left_alone(archive, runs):

@@ -445,6 +445,7 @@ def test_a_recorder_that_is_killed_ends_its_program(configuration, tmp_path):
 
     assert folder.read().finished is None
     assert not folder.is_recording()
+    assert pid in folder.processes()
 
 
 def test_a_line_that_was_cut_by_a_kill_hides_no_other(tmp_path):
