@@ -46,7 +46,7 @@ from archive.runs.code_state import (
 )
 from archive.runs.identity.graphs import CODE, code_of, graphs_of, program_of
 from archive.runs.identity.parents import ParentRun, find_parent
-from archive.runs.life_cycle import say, take_told
+from archive.runs.life_cycle import say, study_beside, take_told
 from archive.runs.measurements import (
     OF_PROCESS,
     Measurements,
@@ -69,16 +69,13 @@ from archive.store.records import Proposal, Result, Study
 from archive.store.studies.builds import Build
 from archive.store.studies.creation import check_new_name
 from archive.store.studies.studies import UNBOUNDED
-from archive.values import MOST_NAME, setting_text
+from archive.values import setting_text
 
 if TYPE_CHECKING:
     from archive.agents.advice.override_trust import Expectation
     from archive.api import Archive
     from archive.settings import Settings
     from archive.store.records import Direction
-
-BESIDE_STUDY = "-runs"
-"""End of the name of a study for the runs that the study of the rest of the name cannot have."""
 
 _SILENT_MILLISECONDS = 60_000
 """Time after the last sign of a killed recorder in which files are still its program's."""
@@ -234,7 +231,7 @@ def deliver(archive: Archive, folder: RunFolder, record: RunRecord) -> Proposal 
 
 def _study_beside(archive: Archive, study: Study) -> Study:
     """Return the study for the runs that a study of another space cannot have."""
-    name = f"{study.name[: MOST_NAME - len(BESIDE_STUDY)]}{BESIDE_STUDY}"
+    name = study_beside(study.name)
     if name in archive.studies.names():
         return archive.studies.get(name)
 

@@ -24,7 +24,7 @@ from archive.runs.measurements import Measurements
 from archive.runs.program import RUN_VARIABLE
 from archive.runs.run_folder import LOGGED, RunFolder, RunRecord, now, runs_of
 from archive.runs.secrets import LEAST_LETTERS, MASK, Secrets, is_secret_name
-from archive.values import LARGEST, check_length, is_number, whole_number
+from archive.values import LARGEST, MOST_NAME, check_length, is_number, whole_number
 
 if TYPE_CHECKING:
     from archive.settings import Settings
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 TOLD = "told.json"
 """Name of the file with what a program has told of itself, within `archive record`."""
+
+BESIDE_STUDY = "-runs"
+"""End of the name of a study for the runs that the study of the rest of the name cannot have."""
 
 DELIVERY_LOG = "delivery.log"
 
@@ -183,6 +186,11 @@ def study_name(name: str) -> str:
     text = name.encode(errors="replace").decode()
     kept = "".join(letter for letter in text if letter not in ",#").lstrip("-").strip()
     return kept if kept and kept != "all" else "runs"
+
+
+def study_beside(name: str) -> str:
+    """Return the name of the study for the runs that the study of a search cannot have."""
+    return f"{name[: MOST_NAME - len(BESIDE_STUDY)]}{BESIDE_STUDY}"
 
 
 def fingerprint(run: RunRecord) -> str:

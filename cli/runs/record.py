@@ -14,6 +14,7 @@ from archive.cli.render import json_option, print_json, print_message
 if TYPE_CHECKING:
     from archive.runs.known_runs import KnownRun
     from archive.runs.recorded_command import PreparedRun
+    from archive.runs.run_folder import RunRecord
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,8 @@ class RecordedRun:
 
     Attributes:
         run: Its id.
-        study: Name of its study.
+        study: Name of its study; before the archive has it, the study that it is for, or NAME-runs
+            if that is a search that cannot have it.
         proposal: Id of its proposal; null where the archive has it later.
         status: Exit status of the program, negative for a signal.
         metrics: Its last metrics by name.
@@ -140,10 +142,27 @@ def record(ctx: click.Context, /, command: tuple[str, ...], as_json: bool, **opt
         )
     else:
         outcome = run.reason or _metrics(run.metrics)
-        print_message(f"recorded as {run.proposal or run.id} in the study {run.study}: {outcome}")
+        print_message(f"recorded as {_place(run, options['study'])}: {outcome}")
 
     if run.status:
         sys.exit(run.status if run.status > 0 else 128 - run.status)
+
+
+def _place(run: RunRecord, requested: str | None) -> str:
+    """Return the id of a run and its study, as far as they are known."""
+    if run.proposal is not None:
+        return f"{run.proposal} in the study {run.study}"
+
+    if requested is None:
+        return f"{run.id} for the study {run.study}"
+
+    from archive.runs.life_cycle import study_beside
+
+    # The archive decides later, and the program does not wait for it.
+    beside = study_beside(run.study)
+    return (
+        f"{run.id} for the study {run.study}, or {beside} if that is a search that cannot have it"
+    )
 
 
 def _skipped(prepared: PreparedRun, repeat: KnownRun) -> RecordedRun:

@@ -43,7 +43,8 @@ def record(user, rate, *options, code=0):
 
 
 def test_runs_are_recorded_and_found_with_what_they_brought(archive, user, capfd):
-    record(user, 0.5, "--why", "the usual rate")
+    later = record(user, 0.5, "--why", "the usual rate").stderr
+    assert "for the study tuning, or tuning-runs if that is a search that cannot have it" in later
     assert len(user.deliveries) == 1
     record(user, 0.25, "--why", "half the rate", "--parent", "best", "--wait")
     failed = record(user, 2, "--why", "twice", "--parent", "0", "--wait", code=1)
