@@ -23,7 +23,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -84,6 +83,9 @@ def estimate(differences: Floats, first: Integers, second: Integers) -> MeanEffe
     variance = float(of_clusters @ of_clusters - twice @ twice)
     # Negative correlations of pairs that share one network can make the sum too small.
     variance = max(variance, float(sums @ sums)) * (degrees + 1.0) / degrees
+    # Imported here, because few of the edits of a study have so many pairs.
+    from scipy.special import stdtrit
+
     margin = float(stdtrit(degrees, 0.5 + LEVEL / 2) * np.sqrt(variance))
     return MeanEffect(mean, mean - margin, mean + margin, len(clusters))
 

@@ -32,6 +32,7 @@ from archive.effects.traits import OUTLINED
 from archive.errors import UnknownNameError
 from archive.queries.results_by_task import metric_names
 from archive.queries.tried.pairs import ConfigurationPair, configuration_pairs
+from archive.runtime import pause_gc
 from archive.store.properties import METRIC
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class _OneEdit:
     is_alone: bool
 
 
+@pause_gc()
 def effects_of_runs(
     archive: Archive, study: str, change: str | None = None, *, metric: str | None = None
 ) -> EffectReport:
@@ -205,13 +207,13 @@ def _effect(
     is_alone: bool,
     members: Sequence[tuple[ConfigurationPair, float]],
 ) -> EditEffect:
-    effects = np.array([effect for _, effect in members], np.float64)
+    effects = [effect for _, effect in members]
     parents = [pair.first_architecture for pair, _ in members]
-    names, clusters = np.unique(parents, return_inverse=True)
     mean = None
     # A difference of several things at once is no effect of one of them.
     if is_alone and len(members) >= LEAST_PAIRS:
-        mean = estimate(effects, clusters, clusters)
+        _, clusters = np.unique(parents, return_inverse=True)
+        mean = estimate(np.array(effects, np.float64), clusters, clusters)
 
     return EditEffect(
         change=str(edit),
@@ -225,8 +227,8 @@ def _effect(
         high=None if mean is None or not np.isfinite(mean.high) else mean.high,
         pairs=len(members),
         results=len(members),
-        larger=int((effects > 0).sum()),
-        clusters=len(names),
+        larger=sum(effect > 0 for effect in effects),
+        clusters=len(set(parents)),
         over="parents",
         is_alone=is_alone,
     )

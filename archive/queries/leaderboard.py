@@ -180,7 +180,7 @@ def leaderboard(
     property_name = "value" if metric is None else METRIC + metric.name
     asked = {"task": task, "property": property_name}
     by_protocol = {}
-    for name, direction, rows in run_query(connection, RESULTS, asked).rows:
+    for name, direction, rows in connection.read(lambda tx: tx.run(RESULTS, asked).values()):
         if rows:
             by_protocol[name] = (direction, rows)
 
