@@ -17,7 +17,7 @@ from archive.settings import environment
 from archive.space import Space
 from archive.store.studies.builds import Build
 from tests.conftest import wipe
-from tests.support import ROOT
+from tests.support import ROOT, WHOLE
 from tests.support.commands import serving
 from tests.support.networks.torch_nets import chain, layer, residual
 
@@ -74,6 +74,11 @@ def filled(migrated_connection):
     return store
 
 
+def search(original, *arguments, budget, **options):
+    """Search with the trainer of the test; unless everything is run, train one network."""
+    return original(*arguments, budget=budget if WHOLE else 1, trainers=0, **options)
+
+
 @pytest.mark.parametrize("text", blocks("python"))
 def test_an_example_in_python(text, filled, store_settings, monkeypatch, capsys):
     for name, value in environment(store_settings).items():
@@ -81,7 +86,7 @@ def test_an_example_in_python(text, filled, store_settings, monkeypatch, capsys)
 
     # The trainer of a search would be two more processes that import torch.
     shared = serving(filled) if "archive.search(" in text else nullcontext()
-    monkeypatch.setattr("archive.search", partial(archive.search, trainers=0))
+    monkeypatch.setattr("archive.search", partial(search, archive.search))
     # A process of its own would deliver a run while a later test counts.
     monkeypatch.setattr(life_cycle, "start_delivery", lambda _: None)
     with shared:

@@ -22,9 +22,13 @@ def search(archive, **arguments):
     return package.search(archive=archive, **given)
 
 
+SMALL = {"task": "digits", "protocol": "digits/small"}
+"""Trainings of 28 steps."""
+
+
 def test_a_training_uses_the_parameters_and_records_them(archive):
     with serving(archive):
-        result = search(archive, agent="evolution", parameters=KNOBS, budget=2)
+        result = search(archive, agent="evolution", parameters=KNOBS, budget=2, **SMALL)
 
     assert result.evaluations == 2
     assert result.best.configuration.keys() == set(KNOBS.names)

@@ -31,7 +31,9 @@ CHAIN = Architecture(
 
 @pytest.fixture(scope="module")
 def diabetes():
-    return registry.get("diabetes")
+    """The task with a short protocol: what changes a training changes its first steps."""
+    task = registry.get("diabetes")
+    return replace(task, protocols=(replace(task.protocol(), epochs=6),))
 
 
 def trained(task, **hyperparameters):

@@ -22,7 +22,7 @@ from archive.trainer.trial import log as triallog
 from archive.trainer.trial.messages import EpochReport, TrialFailed, TrialFinished, TrialInterrupted
 from archive.trainer.trial.process import TrialProcess
 from archive.trainer.trial.spec import TrialSpec
-from tests.support import faulty, repeatable, wait_until, whole
+from tests.support import WHOLE, faulty, repeatable, wait_until, whole
 from tests.support.networks.nets import TINY_CNN, TINY_MLP
 from tests.trainer.fit.test_train import short
 from tests.trainer.trial.test_process import told
@@ -75,7 +75,7 @@ def without_seconds(result):
 @pytest.mark.parametrize(
     ("task", "architecture", "protocol", "hyperparameters"),
     [
-        ("diabetes", TINY_MLP, short("diabetes", epochs=15), {"dropout": 0.1}),
+        ("diabetes", TINY_MLP, short("diabetes", epochs=9), {"dropout": 0.1}),
         whole("digits", TINY_CNN, short("digits", epochs=6, augmentation="shift"), {}),
     ],
 )
@@ -90,7 +90,7 @@ def test_repeatedly_killed_trial_has_the_same_result(
         TrialProcess(dataclasses.replace(spec, checkpoint_folder=None, log=None))
     )
     spec = dataclasses.replace(spec, checkpoint_seconds=0.0, weights_folder=tmp_path / "others")
-    for _ in range(4):
+    for _ in range(4 if WHOLE else 2):
         trial = TrialProcess(spec)
         until(trial, after_epochs(int(rng.integers(1, protocol.epochs // 3))))
         time.sleep(float(rng.uniform(0, 0.01)))
