@@ -44,6 +44,7 @@ COST_METRICS = (
     "latency_batch",
     "peak_memory_bytes",
     "train_flops",
+    "cache_bytes",
 )
 """Metrics of an evaluation that are costs."""
 

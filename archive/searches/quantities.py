@@ -145,6 +145,9 @@ def resolve_constraints(
 _COSTS = ("params", "flops", "latency_ms", "peak_memory_bytes")
 """Costs that trainers measure and that can be objectives; a recipe may report others."""
 
+_OF_GENERATION = ("latency_prefill_ms", "latency_decode_ms", "cache_bytes", "tokens", "train_flops")
+"""Costs of networks of language that trainers measure."""
+
 
 def quantities(
     options: SearchOptions, task: Task | TabularTask, stored: Study | None
@@ -164,5 +167,6 @@ def quantities(
         return [], [*metrics, *_COSTS], False
 
     built = known_costs.of_built(task)
-    measured = [cost for cost in _COSTS if cost not in built]
+    candidates = (*_COSTS, *_OF_GENERATION) if task.kind == "language" else _COSTS
+    measured = [cost for cost in candidates if cost not in built]
     return [*built], [*metrics, *measured], True

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from archive.architecture.graph import Architecture
 from archive.errors import InvalidArchitectureError
@@ -165,6 +165,17 @@ class HasHiddenMatrices(Protocol):
 
     def hidden_matrices(self) -> list[Tensor]:
         """Return the matrices whose two sides grow with the width."""
+
+
+@runtime_checkable
+class HasCache(Protocol):
+    """A module that reads sequences in several passes, as in generation."""
+
+    def new_cache(self) -> Any:
+        """Return a cache for sequences without tokens yet; `bytes()` returns its memory."""
+
+    def extend(self, tokens: Tensor, cache: Any) -> Tensor:
+        """Return the logits of further tokens (n, length, vocabulary), and add them to the cache."""
 
 
 @runtime_checkable

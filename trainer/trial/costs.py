@@ -6,6 +6,9 @@
 | `latency_ms`        | median time of a forward pass in milliseconds, on the trial's device  |
 | `latency_iqr_ms`    | interquartile range of these times                                    |
 | `latency_batch`     | number of inputs of a pass                                            |
+| `latency_prefill_ms` | median time in which a decoder reads a sequence into its cache       |
+| `latency_decode_ms` | median time of each next token after that sequence                    |
+| `cache_bytes`       | memory of the cache of one sequence after it was read                 |
 | `peak_memory_bytes` | on a GPU, largest memory of its tensors; on a CPU, largest growth of  |
 |                     | the process since its start, or the size of a child process that is   |
 |                     | larger than the process itself                                        |
@@ -16,6 +19,9 @@ is measured for `RUNS` passes, or as many as fit into the time of the options, b
 least. Other trials on the same device slow it down; the interquartile range shows that, and the
 evaluation's environment has the number of the trainer's slots. Latencies are comparable on equal
 devices alone: the evaluation's property `hardware` names the device.
+
+A decoder of language is measured with its cache as well, on sequences of the task's length. Tokens
+are decoded one after the other, so that the cache grows as in use.
 
 A recipe that trained other networks than the builder's has only the costs that it reports itself.
 """
@@ -28,7 +34,8 @@ import resource
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +44,10 @@ from archive.trainer.recipes.curve import Metrics
 from archive.trainer.recipes.run import Outcome
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    import torch
+    from torch import nn
+
+    from archive.trainer.nn.base import HasCache
 
 log = logging.getLogger("archive.trainer")
 
@@ -104,17 +114,42 @@ def of_network(
         return metrics, {}
 
     try:
-        measured = latency(module, form.input_shape, trial.device, options, outcome.precision)
+        measured, conditions = _latencies(
+            module, form.input_shape, trial.device, options, outcome.precision
+        )
     except Exception as error:
         log.warning("latency not measured reason=%r", str(error))
         return metrics, {"error": f"{type(error).__name__}: {error}"}
 
-    metrics |= {
+    return metrics | measured, conditions
+
+
+def _latencies(
+    module: nn.Module,
+    input_shape: tuple[int, ...],
+    device: str,
+    options: LatencyOptions,
+    precision: str,
+) -> tuple[Metrics, dict[str, Any]]:
+    """Return the latencies of a network by metric, and their conditions."""
+    from archive.trainer.nn.base import HasCache
+
+    measured = latency(module, input_shape, device, options, precision)
+    metrics: Metrics = {
         "latency_ms": measured.median,
         "latency_iqr_ms": measured.iqr,
         "latency_batch": float(options.batch),
     }
-    return metrics, {"warmup": WARMUP, "runs": measured.runs}
+    conditions: dict[str, Any] = {"warmup": WARMUP, "runs": measured.runs}
+    if isinstance(module, HasCache):
+        generating = generation(module, input_shape[0], device, options, precision)
+        metrics["latency_prefill_ms"] = generating.prefill.median
+        metrics["latency_decode_ms"] = generating.decode.median
+        metrics["cache_bytes"] = generating.cache_bytes
+        conditions["prefills"] = generating.prefill.runs
+        conditions["decoded"] = generating.decode.runs
+
+    return metrics, conditions
 
 
 def latency(
@@ -135,30 +170,92 @@ def latency(
     """
     import torch
 
-    from archive.trainer.fit import precision as precisions
-
     target = torch.device(device)
     module = module.to(target, memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
     x = torch.zeros((options.batch, *input_shape), device=target)
     if x.ndim == 4:
         x = x.contiguous(memory_format=torch.channels_last)
 
-    wait: Callable[[], object] = torch.cuda.synchronize if target.type == "cuda" else lambda: None
+    with _measuring(target, precision):
+        return _measure(lambda: module(x), target, options.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """Measured generation.
+
+    Attributes:
+        prefill: Time of reading a sequence into a new cache.
+        decode: Time of each next token.
+        cache_bytes: Memory of the cache of one sequence that was read.
+    """
+
+    prefill: Latency
+    decode: Latency
+    cache_bytes: float
+
+
+def generation(
+    module: HasCache,
+    length: int,
+    device: str,
+    options: LatencyOptions,
+    precision: str = "float32",
+) -> Generation:
+    """Return the latencies of a decoder with a cache, and the cache's memory.
+
+    Args:
+        module: The network, on the device and in evaluation mode.
+        length: Tokens of a sequence that is read.
+        device: Device in torch's notation.
+        options: Time of each of the two latencies, and sequences of a pass.
+        precision: `float32`, `bf16` or `tf32`.
+    """
+    import torch
+
+    target = torch.device(device)
+    tokens = torch.zeros((options.batch, length), dtype=torch.int64, device=target)
+    with _measuring(target, precision):
+        prefill = _measure(
+            lambda: module.extend(tokens, module.new_cache()), target, options.seconds
+        )
+        cache = module.new_cache()
+        module.extend(tokens, cache)
+        size = cache.bytes() / options.batch
+        decode = _measure(lambda: module.extend(tokens[:, :1], cache), target, options.seconds)
+
+    return Generation(prefill, decode, size)
+
+
+@contextmanager
+def _measuring(device: torch.device, precision: str) -> Iterator[None]:
+    """Set the precision, without gradients."""
+    import torch
+
+    from archive.trainer.fit import precision as precisions
+
     with (
         torch.inference_mode(),
         precisions.tf32_units(precision),
-        precisions.autocast_context(precision, target),
+        precisions.autocast_context(precision, device),
     ):
-        times = _times(module, x, wait, options.seconds)
+        yield
 
+
+def _measure(run: Callable[[], object], device: torch.device, seconds: float) -> Latency:
+    """Return the latency of a pass on a device."""
+    import torch
+
+    wait: Callable[[], object] = torch.cuda.synchronize if device.type == "cuda" else lambda: None
+    times = _times(run, wait, seconds)
     quartiles = statistics.quantiles(times, n=4, method="inclusive")
     return Latency(1000 * quartiles[1], 1000 * (quartiles[2] - quartiles[0]), len(times))
 
 
-def _times(module: nn.Module, x: Tensor, wait: Callable[[], object], seconds: float) -> list[float]:
+def _times(run: Callable[[], object], wait: Callable[[], object], seconds: float) -> list[float]:
     deadline = time.perf_counter() + seconds
     for _ in range(WARMUP):
-        module(x)
+        run()
         wait()
         if time.perf_counter() > deadline:
             break
@@ -166,7 +263,7 @@ def _times(module: nn.Module, x: Tensor, wait: Callable[[], object], seconds: fl
     times: list[float] = []
     while len(times) < LEAST or (len(times) < RUNS and time.perf_counter() < deadline):
         start = time.perf_counter()
-        module(x)
+        run()
         wait()
         times.append(time.perf_counter() - start)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -14,16 +15,18 @@ from torch import nn
 from archive.trainer.nn import builders
 from archive.trainer.nn.costs import measure
 from archive.trainer.recipes.context import TrialContext
-from archive.trainer.tasks import registry
+from archive.trainer.tasks import registry, text
 from archive.trainer.trial import costs
 from archive.trainer.trial.costs import LatencyOptions
 from archive.trainer.trial.messages import TrialFinished
 from archive.trainer.trial.process import TrialProcess
 from archive.trainer.trial.spec import TrialSpec
+from tests.support.networks.decoders import sampled
 from tests.support.networks.nets import TINY_CNN, TINY_MLP
 from tests.trainer.trial.test_process import told
 
 DIGITS = registry.DIGITS
+PYDOC = text.pydoc_topics()
 
 
 def trial(folder, **changes):
@@ -95,6 +98,45 @@ def test_latency_of_a_slow_network_is_bounded(clock):
     measured = costs.latency(module, (5,), "cpu", LatencyOptions(0.5))
     assert (measured.runs, measured.median, measured.iqr) == (costs.LEAST, 10_000.0, 0.0)
     assert len(module.inputs) == 1 + costs.LEAST
+
+
+class Reader(nn.Module):
+    """Takes a second to read a token, and a number for each token to remember it."""
+
+    def __init__(self, clock):
+        super().__init__()
+        self.clock = clock
+        self.lengths = []
+
+    def new_cache(self):
+        cache = SimpleNamespace(length=0)
+        cache.bytes = lambda: 2 * 4 * cache.length
+        return cache
+
+    def extend(self, tokens, cache):
+        self.clock.now += tokens.shape[1]
+        cache.length += tokens.shape[1]
+        self.lengths.append((cache.length, torch.is_grad_enabled()))
+
+
+def test_generation_is_measured_with_a_growing_cache(clock):
+    module = Reader(clock)
+    measured = costs.generation(module, 10, "cpu", LatencyOptions(1000.0, batch=2))
+    assert (measured.prefill.median, measured.decode.median) == (10_000.0, 1000.0)
+    # Two sequences of 10 tokens share 80 bytes.
+    assert measured.cache_bytes == 40
+    decoded = costs.WARMUP + measured.decode.runs
+    assert module.lengths[-1] == (10 + decoded, False)
+
+
+def test_decoders_have_latencies_of_generation():
+    trial = TrialContext(sampled(1)[0], PYDOC)
+    trial.task = replace(trial.task, outputs=11)
+    trial.module()
+    measured, conditions = costs.of_network(trial, outcome(), LatencyOptions(0.02))
+    assert measured["latency_prefill_ms"] > 0 < measured["latency_decode_ms"]
+    assert measured["cache_bytes"] > 0
+    assert conditions["decoded"] >= costs.LEAST
 
 
 def context(built):
