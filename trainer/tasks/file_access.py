@@ -50,7 +50,8 @@ _COLUMN = re.compile(
 )
 _SIZE = re.compile(r"@\d+(?:x\d+)?")
 _PROTOCOL = re.compile(
-    r"(?:csv|images|npz|parquet|table|text)/(?P<digest>[0-9a-f]{12,64})(?:/long|/\d+[kMG])?(?:\+.*)?"
+    r"(?:csv|images|npz|parquet|table|text)/(?P<digest>[0-9a-f]{12,64})"
+    r"(?:/long|(?:/\d+[kMG]|/[\d.e]+flops)?(?:/muon)?(?:/mup)?)(?:\+.*)?"
 )
 
 

@@ -79,8 +79,11 @@ def test_a_file_is_a_task(file):
     splits = task.load()
     assert splits.train.inputs.shape == (task.protocol().train, 128)
     assert splits.valid.targets.dtype == np.int64
-    name = f"{task.protocol().name}/8M"
-    FileAccess((file.parent.resolve(),)).check(str(file.resolve()), name)
+    for variant in ("", "/8M", "/1.5e12flops", "/muon", "/8M/muon/mup", "/mup+morph"):
+        name = task.protocol().name + variant
+        assert task.protocol(name).name == name
+        FileAccess((file.parent.resolve(),)).check(str(file.resolve()), name)
+
     assert reference_of(task.name) == (str(file), "")
     file.write_text(file.read_text() + "\n")
     with pytest.raises(TrainingError, match="has changed since the task was named"):
