@@ -200,6 +200,16 @@ def trainer(turns: int, device: str, as_json: bool) -> None:
     _print_measured({"trainer": lambda: measure(turns, device=device)}, as_json)
 
 
+@click.command("decoder-parts", short_help="Measure the parts of decoders.")
+@click.option("--turns", type=Count(1), default=15, help="Number of steps by each loop.")
+@json_option
+def decoder_parts(turns: int, as_json: bool) -> None:
+    """Measure the parts of decoders beside plain PyTorch, and linear mixers by the length."""
+    from tests.benchmarks.trainer.decoder_parts import measure
+
+    _print_measured({"decoder-parts": lambda: measure(turns)}, as_json)
+
+
 @click.command(short_help="Measure weight inheritance.")
 @click.option(
     "--seed", type=Count(0), default=0, help="Random seed of the chain and its trainings."

@@ -14,6 +14,7 @@ PARTS = "tests.benchmarks.parts"
 PROGRAMS = {
     "agents": (PARTS, "agents", "Measure mutations and proposals."),
     "dashboard": (PARTS, "dashboard", "Measure the page with many evaluations."),
+    "decoder-parts": (PARTS, "decoder_parts", "Measure the parts of decoders."),
     "drawing": (PARTS, "drawing", "Measure pictures of networks."),
     "first": (
         "tests.benchmarks.searches.first",
