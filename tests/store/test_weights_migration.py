@@ -136,6 +136,7 @@ def test_an_interrupted_migration_goes_on(former, connection, monkeypatch):
     check_migrated(connection, before)
 
 
+@pytest.mark.whole
 def test_a_killed_migration_goes_on(former, connection, store_settings):
     before = graph(connection, "Checkpoint")
     environment = {**os.environ, **settings.environment(store_settings)}
@@ -149,6 +150,7 @@ def test_a_killed_migration_goes_on(former, connection, store_settings):
     check_migrated(connection, before)
 
 
+@pytest.mark.whole
 def test_many_may_migrate_at_once(former, connection, open_connection, monkeypatch):
     monkeypatch.setattr(schema, "RENAME_BATCH", 1)
     before = graph(connection, "Checkpoint")
