@@ -104,20 +104,27 @@ def tensorboard(ctx: click.Context, /, folder: Path, **options: Any) -> None:
 @click.command(short_help="Import runs of Neptune's exporter.")
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--project", metavar="NAME", help="Project, where there are several.")
+@click.option(
+    "--metrics",
+    metavar="COLUMNS",
+    help="Columns of a table that are metrics, separated by commas.  [default: by their names]",
+)
 @history_options("the project")
 @click.pass_context
 def neptune(ctx: click.Context, /, path: Path, **options: Any) -> None:
-    """Import the runs of the Parquet files that Neptune's exporter writes.
+    """Import the runs of the Parquet files that Neptune's exporter writes, or of a table of runs.
 
-    PATH is its folder of data, or one file. The same folder, or one with more runs, adds new runs
-    only.
+    PATH is the exporter's folder of data, one of its files, or a CSV of the older client's
+    fetch_runs_table().to_pandas(), with columns as sys/id, parameters/lr and metrics/loss. The same
+    folder or table, or one with more runs, adds new runs only.
 
     Example: archive import neptune exports/data --maximise metrics/val/acc
     """
     from archive.runs.history.external_run import choose_project
     from archive.runs.history.neptune_runs import read_neptune
 
-    history = choose_project(read_neptune(path), options["project"], "project")
+    metrics = listed("--metrics", "column", options["metrics"]) or ()
+    history = choose_project(read_neptune(path, metrics), options["project"], "project")
     _add(ctx, history, path.resolve().name, options)
 
 

@@ -1,6 +1,6 @@
-"""Runs of Neptune, from the Parquet files of its exporter.
+"""Runs of Neptune, from the Parquet files of its exporter, or from a table of runs.
 
-A row is an attribute of a run, or one point of a series:
+In the exporter's files a row is an attribute of a run, or one point of a series:
 
     project_id, run_id                          the run
     attribute_path, attribute_type              `metrics/loss`, `float_series`
@@ -10,11 +10,16 @@ A row is an attribute of a run, or one point of a series:
 
 The exporter (https://github.com/neptune-ai/neptune-exporter, `model.py`) writes the parts of a run
 as `PROJECT/RUN_part_0.parquet`, `RUN_part_1.parquet` ….
+
+In a table of the older client, `project.fetch_runs_table().to_pandas().to_csv("runs.csv")`, a row is
+a run and a column an attribute: `sys/id`, `sys/state`, `parameters/lr`, `metrics/loss` with the last
+value of a series; tags are one text, separated by commas, and a commit stands for the repository
+(https://github.com/neptune-ai/neptune-client, `metadata_containers_table.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -29,15 +34,17 @@ from archive.runs.history.external_run import (
     ExternalRun,
     Omissions,
     check_path,
+    code_of,
     describe,
     find_files,
     flat_values,
     sorted_runs,
 )
-from archive.runs.history.table_columns import time_of
-from archive.runs.history.table_files import read_parquet
+from archive.runs.history.table_columns import list_columns, time_of
+from archive.runs.history.table_files import read_parquet, read_rows
 from archive.runs.measurements import MOST_METRICS, Measurements, direction_of
 from archive.runs.run_log import END_LETTERS
+from archive.values import as_float, is_number
 
 _RUN_COLUMNS = ("project_id", "run_id", "attribute_path", "attribute_type", "step", "timestamp")
 _COLUMNS = {
@@ -54,30 +61,40 @@ _COLUMNS = {
 
 _SYSTEM = "sys/"
 _MACHINE = ("monitoring/", "runtime/")
+_METRIC_GROUPS = ("metrics/", "metric/")
+_TEXT_COLUMNS = ("sys/id", "sys/name", "sys/description", "sys/tags", "source_code/git")
 _SETTINGS = ("param", "config", "hparam", "hyper", "args", "setting")
 """Begins of groups whose numbers are settings, whatever their names."""
 
 
-def read_neptune(path: Path) -> ExternalHistory:
-    """Return the runs of the exporter's files.
+def read_neptune(path: Path, metrics: Collection[str] = ()) -> ExternalHistory:
+    """Return the runs of the exporter's files, or of a table.
 
     Args:
-        path: A file, or a folder with files at any depth.
+        path: A Parquet file of the exporter, a folder with such files at any depth, or a table of
+            runs as CSV, TSV or JSON.
+        metrics: Columns of a table that are metrics, beside those whose names say so.
 
     Raises:
-        UsageError: There is no such folder, or no file of the exporter in it.
+        UsageError: There is no such folder or table, or no file of the exporter in it.
     """
     check_path(path)
+    if path.is_file() and path.suffix != ".parquet":
+        return _read_table(path, metrics)
+
+    if metrics:
+        raise UsageError("--metrics names columns of a table of runs: the exporter's files say it")
+
     files = find_files(path, lambda name: name.endswith(".parquet"))
     if not files:
         raise UsageError(f"{path} has no Parquet files of Neptune's exporter (*.parquet)")
 
     left_out = Omissions()
-    attributes: dict[tuple[str, str], _Attributes] = {}
+    attributes: dict[tuple[str, str], _NeptuneRun] = {}
     for file in files:
         try:
             for project, run_id, row in _read_rows(file):
-                run = attributes.setdefault((project, run_id), _Attributes(project, run_id))
+                run = attributes.setdefault((project, run_id), _NeptuneRun(project, run_id))
                 run.take(row, left_out)
         except UsageError as error:
             left_out.add("files that cannot be read", first_line(error, 200))
@@ -100,6 +117,47 @@ def read_neptune(path: Path) -> ExternalHistory:
             runs.append(run.external(names))
 
     return ExternalHistory(sorted_runs(runs), left_out.texts())
+
+
+def _read_table(path: Path, metrics: Collection[str]) -> ExternalHistory:
+    """Return the runs of a table with a column for each attribute."""
+    rows = read_rows(path, None, _TEXT_COLUMNS)
+    columns = list_columns(rows)
+    for name in ("sys/id", *metrics):
+        if name not in columns:
+            raise UsageError(f"the table {path} has no column {name!r:.60}")
+
+    left_out = Omissions()
+    runs: dict[str, ExternalRun] = {}
+    for number, row in enumerate(rows, 1):
+        identity = row.get("sys/id")
+        if not identity or identity in runs:
+            what = f"the id of an earlier one, {identity!r:.60}" if identity else "no id"
+            raise UsageError(f"row {number} of {path} has {what} in the column sys/id")
+
+        attributes = _NeptuneRun(str(identity).rpartition("-")[0], str(identity))
+        for column, value in row.items():
+            attributes.take(_cell(column, value, metrics), left_out)
+
+        if attributes.is_running():
+            left_out.add("runs that still run", str(identity))
+        else:
+            runs[str(identity)] = attributes.external({})
+
+    return ExternalHistory(sorted_runs(runs.values()), left_out.texts())
+
+
+def _cell(column: str, value: Any, metrics: Collection[str]) -> _AttributeRow:
+    """Return a cell of a table as an attribute."""
+    if column == "sys/tags":
+        value = [tag.strip() for tag in str(value or "").split(",")]
+
+    is_metric = column in metrics or column.lower().startswith(_METRIC_GROUPS)
+    kind = "string"
+    if is_number(value):
+        kind = "float_series" if is_metric else "float"
+
+    return _AttributeRow(column, kind, None, None, value)
 
 
 def _read_rows(file: Path) -> Iterator[tuple[str, str, _AttributeRow]]:
@@ -137,7 +195,7 @@ class _AttributeRow:
 
 
 @dataclass
-class _Attributes:
+class _NeptuneRun:
     """All that the rows of one run say."""
 
     project: str
@@ -189,18 +247,19 @@ class _Attributes:
         Args:
             names: Ids of the runs by their project and any of their names.
         """
-        values, seed = split_seed(flat_values(self.values))
+        values, seed = split_seed(flat_values(self.values, ("source_code/git",)))
         measurements = self._measure()
         system = self.system
         parent = system.get("forking/parent") or system.get("parent")
         started = time_of(system.get("creation_time"))
         finished = self.ended
-        seconds = system.get("running_time")
-        if started is not None and isinstance(seconds, float) and seconds > 0:
+        seconds = as_float(system.get("running_time"))
+        if started is not None and seconds is not None and seconds > 0:
             finished = started + int(seconds * 1000)
 
         has_failed = system.get("failed") is True
         entry = self.values.get("source_code/entrypoint")
+        commit = self.values.get("source_code/git")
         tags = [*(system.get("tags") or ()), *(system.get("group_tags") or ())]
         return ExternalRun(
             identity=self.identity,
@@ -220,6 +279,8 @@ class _Attributes:
             reason="failed, as Neptune says" if has_failed else None,
             cause=Cause.TRAINING.value if has_failed else None,
             program=PurePath(entry).name if isinstance(entry, str) else None,
+            code=code_of(commit, None) if isinstance(commit, str) else None,
+            commit=commit if isinstance(commit, str) else None,
             log_end="\n".join(self.output)[-END_LETTERS:] or None,
         )
 

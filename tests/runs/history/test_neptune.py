@@ -98,6 +98,49 @@ def test_files_of_the_exporter(archive, tmp_path):
     assert import_history(archive, "s", history).added == 0
 
 
+TABLE = """\
+,sys/id,sys/name,sys/tags,sys/creation_time,sys/running_time,sys/state,sys/failed,parameters/lr,parameters/seed,metrics/at end,val/acc,source_code/git,monitoring/cpu
+0,PRO-2,second,"a,b",2026-08-01 12:00:00+00:00,60.5,Inactive,False,0.1,3,7.0,0.75,1234567,99.0
+1,PRO-1,first,,2026-08-01T10:00:00Z,30,Inactive,True,0.2,4,,,,
+2,PRO-3,third,,2026-08-02T10:00:00Z,5,Active,False,0.2,4,,,,
+"""
+
+
+def test_a_table_of_the_older_client(archive, tmp_path):
+    path = tmp_path / "runs.csv"
+    path.write_text(TABLE)
+    history = read_neptune(path)
+    first, second = history.runs
+    assert (first.identity, first.project, first.reason) == (
+        *("neptune/PRO/PRO-1", "PRO"),
+        "failed, as Neptune says",
+    )
+    assert second.values == {"parameters_lr": 0.1}
+    assert second.metrics == {"metrics/at end": 7.0, "val/acc": 0.75}
+    assert (second.seed, second.motivation) == (3, "second [a, b]")
+    assert second.finished - second.started == 60_500
+    assert (second.commit, second.code) == ("1234567", "1234567")
+    left_out = " ".join(history.left_out)
+    assert "PRO-3" in left_out and "monitoring/cpu" in left_out
+    assert import_history(archive, "s", history).added == 2
+    named = read_neptune(path, ["parameters/lr"]).runs[0]
+    assert (named.metrics, named.values) == ({"parameters/lr": 0.2}, {})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("sys/id", "id", "has no column 'sys/id'"),
+        ("PRO-1", "PRO-2", "row 2 of .* has the id of an earlier one, 'PRO-2'"),
+        ("PRO-1", "", "row 2 of .* has no id in the column sys/id"),
+    ],
+)
+def test_a_table_without_ids_is_one_line(tmp_path, old, new, message):
+    (tmp_path / "runs.csv").write_text(TABLE.replace(old, new))
+    with pytest.raises(UsageError, match=message):
+        read_neptune(tmp_path / "runs.csv")
+
+
 @pytest.mark.parametrize("name", ["missing", "empty", "other"])
 def test_a_folder_of_another_kind_is_one_line(tmp_path, name):
     import pyarrow as pa
