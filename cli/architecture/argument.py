@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from archive.cli.render import open_archive
 from archive.errors import CodecError, InvalidArchitectureError, UsageError
 
 if TYPE_CHECKING:
+    from archive.architecture.decoders.design import Design
     from archive.architecture.graph import Architecture
 
 
@@ -63,7 +65,7 @@ def architecture_of(ctx: click.Context, text: str, inputs: Sequence[str] = ()) -
     Args:
         ctx: The command's context.
         text: A NAS-Bench-201 string `|…|+|…|+|…|`, a genotype `Genotype(…)`, JSON, the path of a
-            file with one of these, a model `FILE.py:FACTORY` or `MODULE:FACTORY`, or a key or its
+            file with one of these or with a published `config.json`, a model `FILE.py:FACTORY` or `MODULE:FACTORY`, or a key or its
             prefix.
         inputs: Shapes of the inputs of a model; none stands for an image of 224 x 224.
 
@@ -87,6 +89,9 @@ def architecture_of(ctx: click.Context, text: str, inputs: Sequence[str] = ()) -
 
     path = Path(text)
     described = _read(path)
+    if (published := _published(described, path)) is not None:
+        return published
+
     try:
         return from_text(described)
     except CodecError as error:
@@ -119,6 +124,20 @@ def labels_of(ctx: click.Context, text: str, architecture: Architecture) -> dict
     return choice_operations.decision_labels(architecture, named)
 
 
+def decoder_of(architecture: Architecture) -> Design | None:
+    """Return the design of a decoder; None for another network."""
+    from archive.architecture.decoders.design import design_of
+    from archive.architecture.decoders.vocabulary import NAME
+
+    if architecture.space != NAME:
+        return None
+
+    try:
+        return design_of(architecture)
+    except InvalidArchitectureError:
+        return None
+
+
 def networks_of(ctx: click.Context, architectures: Sequence[Architecture]) -> list[Architecture]:
     """Return the networks of configurations of parameters, where the archive has all of them.
 
@@ -131,6 +150,21 @@ def networks_of(ctx: click.Context, architectures: Sequence[Architecture]) -> li
 
     with open_archive(ctx) as archive:
         return archive.builds.networks_of(architectures)
+
+
+def _published(described: str, path: Path) -> Architecture | None:
+    """Return the decoder of a configuration of a published model; None for another text."""
+    if '"model_type"' not in described:
+        return None
+
+    from archive.exchange.hugging_face.reading import is_config, read_config
+
+    try:
+        values = json.loads(described)
+    except (ValueError, RecursionError):
+        return None
+
+    return read_config(values, str(path)).design.graph() if is_config(values) else None
 
 
 def _export(reference: str, inputs: Sequence[str]) -> Architecture:

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from archive import words
-from archive.cli.architecture.argument import architecture_of, networks_of, setting_option
+from archive.cli.architecture.argument import (
+    architecture_of,
+    decoder_of,
+    networks_of,
+    setting_option,
+)
 from archive.cli.architecture.diff import diff
 from archive.cli.architecture.draw import draw
 from archive.cli.architecture.nearest import nearest
@@ -22,6 +27,7 @@ from archive.cli.render import (
     open_archive,
     print_fields,
     print_json,
+    print_line,
     print_message,
     print_table,
 )
@@ -29,6 +35,7 @@ from archive.errors import InvalidArchitectureError, UsageError
 from archive.values import assignments, settings_text
 
 if TYPE_CHECKING:
+    from archive.architecture.decoders.design import Design
     from archive.architecture.graph import Architecture
     from archive.architecture.outline.summary import OutlineRow
     from archive.queries.results_of import EvaluationItem
@@ -146,14 +153,16 @@ arch.add_command(proxies)
 
 @arch.command(short_help="Show an architecture and its evaluations.")
 @click.argument("key")
-@click.option("--layers", "by_layer", is_flag=True, help="List the layers of an imported model.")
+@click.option(
+    "--layers", "by_layer", is_flag=True, help="List the layers of an imported model or a decoder."
+)
 @json_option
 @click.pass_context
 def show(ctx: click.Context, key: str, by_layer: bool, as_json: bool) -> None:
     """Show an architecture: layers, edges, evaluations, zero-cost proxies, parents and children.
 
-    KEY is the key of the architecture, or a prefix of it. Of an imported model, the blocks are
-    shown in place of the layers.
+    KEY is the key of the architecture, or a prefix of it. Of an imported model and of a decoder,
+    the blocks are shown in place of the layers, equal ones once.
     """
     from archive.architecture import codec, texts
     from archive.architecture.choice_operations import decision_labels
@@ -199,7 +208,10 @@ def show(ctx: click.Context, key: str, by_layer: bool, as_json: bool) -> None:
     labels = decision_labels(architecture, configuration)
     links = {"network": network, "configurations": configurations}
     _print_details({**details, "text": text, "configuration": named, **links})
-    if architecture.space == TORCH and not by_layer:
+    design = None if by_layer else decoder_of(architecture)
+    if design is not None:
+        _print_decoder(design)
+    elif architecture.space == TORCH and not by_layer:
         print_outline(_outline_of(architecture))
     else:
         _print_layers(architecture, labels)
@@ -211,7 +223,21 @@ def show(ctx: click.Context, key: str, by_layer: bool, as_json: bool) -> None:
 def _outline_of(architecture: Architecture) -> list[OutlineRow]:
     from archive.architecture.outline import outline, summary
 
+    design = decoder_of(architecture)
+    if design is not None:
+        from archive.architecture.decoders.outline import rows
+
+        return rows(design)
+
     return summary.rows(outline.outline(architecture))
+
+
+def _print_decoder(design: Design) -> None:
+    """Write a decoder, equal blocks once."""
+    from archive.architecture.decoders.outline import lines
+
+    for text in lines(design):
+        print_line((text, ""))
 
 
 def print_outline(listed: Sequence[OutlineRow]) -> None:

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from archive.cli.architecture.argument import architecture_of, networks_of, setting_option
+from archive.cli.architecture.argument import (
+    architecture_of,
+    decoder_of,
+    networks_of,
+    setting_option,
+)
 from archive.cli.architecture.draw import (
     TEXT_ONLY,
     PictureFile,
@@ -25,6 +30,7 @@ from archive.values import assignments, setting_text
 from archive.words import PARTS
 
 if TYPE_CHECKING:
+    from archive.architecture.decoders.design import Design
     from archive.architecture.graph import Architecture
     from archive.architecture.outline.changes import Change
     from archive.kernels.differences import Difference, DifferencePart
@@ -136,7 +142,8 @@ class DifferenceDocument:
         kernel: Name of the kernel that matches the layers.
         component: Name of the distance.
         distance: The distance, which is the sum of the costs.
-        changes: The difference in words of blocks; empty but for imported models.
+        changes: The difference in words of blocks; empty but for imported models and
+            decoders.
         totals: The parts by kind.
         parts: All parts.
         layers: Every layer of both architectures, once.
@@ -180,7 +187,9 @@ class DifferenceDocument:
     help="Component of the kernel (otmann:0.4).",
 )
 @setting_option
-@click.option("--layers", "by_layer", is_flag=True, help="Show each layer of imported models.")
+@click.option(
+    "--layers", "by_layer", is_flag=True, help="Show each layer of imported models and decoders."
+)
 @picture_options
 @json_option
 @click.pass_context
@@ -199,14 +208,15 @@ def diff(
 ) -> None:
     """Show what turns architecture A into B: layers matched, changed, inserted and removed.
 
-    Of imported models, the changes are named in words of blocks (kv heads 4 -> 2 in blocks 1-6);
-    --layers, --kernel, --component and --set show the layers and costs. The costs of the parts sum
+    Of imported models and decoders, the changes are named in words of blocks (kv heads 4 -> 2 in
+    blocks 1-6); --layers, --kernel, --component and --set show the layers and costs. The costs of the parts sum
     up to the distance of archive arch distance. A and B are keys of the archive or their prefixes,
     files, NAS-Bench-201 strings, or genotypes of DARTS. With -o, the picture goes to a file:
     networks over each other for the edit distance, side by side for otmann. Of two configurations
     of parameters, the networks that their model builds are compared.
     """
     from archive.architecture.aten.vocabulary import NAME as TORCH
+    from archive.architecture.decoders.outline import changes as decoder_changes
     from archive.architecture.outline.changes import changes
     from archive.architecture.outline.outline import outline
     from archive.kernels.differences import difference
@@ -225,7 +235,15 @@ def diff(
     by_layer = by_layer or any(option is not None for option in (kernel, component, path))
     by_layer = by_layer or bool(assigned)
     named: list[Change] = []
-    if pair[0].space == pair[1].space == TORCH and (as_json or not by_layer):
+    design = decoder_of(pair[0])
+    other = decoder_of(pair[1])
+    if design is not None and other is not None and (as_json or not by_layer):
+        named = decoder_changes(design, other)
+        if not as_json:
+            _print_decoders(design, other, named)
+            return
+
+    elif pair[0].space == pair[1].space == TORCH and (as_json or not by_layer):
         named = changes(outline(pair[0]), outline(pair[1]))
         if not as_json:
             print_changes([str(change) for change in named])
@@ -256,6 +274,19 @@ def diff(
     costly = [_row(explained, part) for part in explained.parts if part.cost]
     if costly:
         print_table(PART_COLUMNS, costly, title="what costs something")
+
+
+def _print_decoders(first: Design, second: Design, named: Sequence[Change]) -> None:
+    """Write two decoders, equal blocks once, and the changes from one to the other."""
+    from archive.architecture.decoders.outline import lines
+
+    for title, design in (("A", first), ("B", second)):
+        for text in [title, *lines(design)]:
+            print_line((text, ""))
+
+        print_line(("", ""))
+
+    print_changes([str(change) for change in named])
 
 
 def print_changes(lines: Sequence[str]) -> None:

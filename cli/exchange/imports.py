@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from archive.cli.exchange.import_hf import hf
 from archive.cli.exchange.import_history import git, mlflow, neptune, tensorboard, wandb
 from archive.cli.exchange.import_models import model, onnx_file
 from archive.cli.exchange.import_optuna import optuna
@@ -271,6 +272,7 @@ def nasbench201(
 for history in (git, mlflow, neptune, tensorboard, wandb):
     imports.add_command(history)
 
+imports.add_command(hf)
 imports.add_command(model)
 imports.add_command(onnx_file)
 imports.add_command(optuna)

@@ -36,7 +36,7 @@ from archive.architecture.decoders.parts import (
     MixtureOfExperts,
     SwiGlu,
 )
-from archive.architecture.decoders.vocabulary import MIXERS
+from archive.architecture.decoders.vocabulary import ALL_MIXERS
 from archive.errors import InvalidArchitectureError
 
 
@@ -57,7 +57,7 @@ class StepPart:
     @property
     def mixes(self) -> bool:
         """Whether it is a mixer."""
-        return self.part.op in MIXERS
+        return self.part.op in ALL_MIXERS
 
 
 @dataclass(frozen=True, slots=True)

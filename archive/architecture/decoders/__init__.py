@@ -8,7 +8,8 @@
 | module       | content                                                            |
 |--------------|--------------------------------------------------------------------|
 | `vocabulary` | the words of the layers, and their similarity                      |
-| `parts`      | mixers and feed-forward parts: settings, weights, operations, cache |
+| `part`, `mixers`, `feed_forwards` | parts: settings, weights, operations, cache    |
+| `parts`      | all parts, and their way from a layer                              |
 | `design`     | blocks, and their way into a graph and back                        |
 | `costs`      | parameters, operations of a token, and the cache of a decoder      |
 | `labels`     | layers in a reader's words                                         |

@@ -9,12 +9,12 @@
 
 from __future__ import annotations
 
-from archive.architecture.decoders.parts import WIDTH, part_of, whole
+from archive.architecture.decoders.parts import WIDTH, further_of, part_of, whole
 from archive.architecture.decoders.vocabulary import (
+    ALL_FEED_FORWARDS,
+    ALL_MIXERS,
     EMBEDDING,
-    FEED_FORWARDS,
     HEAD,
-    MIXERS,
     NORM,
 )
 from archive.architecture.graph import Architecture
@@ -23,7 +23,7 @@ from archive.architecture.layer import Layer
 BYTES = 2
 """Bytes of a number of the cache: bfloat16, as models are served."""
 
-_PARTS = frozenset((*MIXERS, *FEED_FORWARDS))
+_PARTS = frozenset((*ALL_MIXERS, *ALL_FEED_FORWARDS))
 
 
 def count_layer(layer: Layer) -> int:
@@ -31,14 +31,18 @@ def count_layer(layer: Layer) -> int:
     if layer.op in _PARTS:
         return part_of(layer).params(whole(layer, WIDTH))
 
+    extras = further_of(layer)
     if layer.op == NORM:
-        return whole(layer, "units")
+        vectors = ("unscaled" not in extras) + ("bias" in extras)
+        return whole(layer, "units") * vectors
 
     if layer.op == EMBEDDING:
-        return whole(layer, "units") * whole(layer, "vocabulary")
+        positions = whole(layer, "positions") if "positions" in extras else 0
+        return whole(layer, "units") * (whole(layer, "vocabulary") + positions)
 
-    if layer.op == HEAD and not layer.attributes.get("tied"):
-        return whole(layer, WIDTH) * whole(layer, "units")
+    if layer.op == HEAD:
+        matrix = 0 if layer.attributes.get("tied") else whole(layer, WIDTH) * whole(layer, "units")
+        return matrix + (whole(layer, "units") if "bias" in extras else 0)
 
     return 0
 
@@ -64,7 +68,7 @@ def kv_cache_bytes(architecture: Architecture, length: int) -> int:
     """Return the bytes that generation keeps after `length` tokens of one sequence."""
     numbers = 0
     for layer in architecture.layers:
-        if layer.op in MIXERS:
+        if layer.op in ALL_MIXERS:
             numbers += part_of(layer).cache_numbers(length)
 
     return BYTES * numbers

@@ -6,6 +6,11 @@
     norm `sandwich`   a second norm behind each part, before the sum
     logits = head(norm(x))
 
+Published networks have two further places of norms:
+
+    norm `post`       a norm behind each part alone:  x = x + norm(mixer(x))
+    norm `separate`   in parallel, each part has a norm of its own
+
 The graph has one layer for each part, norm and sum. A part that a block lacks has no layer, so a
 block that does nothing vanishes, and two designs that differ in nothing else are one network.
 `design_of` reads the blocks of a graph in their normal form: a mixer and the feed-forward part that
@@ -24,25 +29,27 @@ from archive.architecture.decoders.parts import (
     DecoderPart,
     FeedForward,
     Mixer,
+    further_of,
     part_of,
     whole,
 )
 from archive.architecture.decoders.vocabulary import (
     ADD,
+    ALL_FEED_FORWARDS,
+    ALL_MIXERS,
     EMBEDDING,
-    FEED_FORWARDS,
     HEAD,
-    MIXERS,
     NAME,
     NORM,
 )
 from archive.architecture.graph import Architecture
-from archive.architecture.layer import Attributes, Layer
+from archive.architecture.layer import NONE, Attributes, Layer
 from archive.architecture.operations import INPUT, OUTPUT
 from archive.errors import InvalidArchitectureError
 
-Norm = Literal["pre", "sandwich"]
+Norm = Literal["pre", "sandwich", "post", "separate"]
 NORMS: tuple[Norm, ...] = ("pre", "sandwich")
+"""Places of the norms of the space."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +59,8 @@ class Block:
     Attributes:
         mixer: The part that reads other positions; None for none.
         feed_forward: The part that reads its own position; None for none.
-        norm: `pre`, before each part, or `sandwich`, before and behind it.
+        norm: `pre`, before each part, or `sandwich`, before and behind it; of published networks
+            also `post`, behind it, or `separate`, one before each of two parallel parts.
         parallel: Whether both parts read the same input.
     """
 
@@ -68,6 +76,27 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamSettings:
+    """Further settings of layers around the parts, as published networks have them.
+
+    Attributes:
+        embedding: Settings of the embedding.
+        norm: Settings of each norm.
+        residual: Settings of each sum.
+        head: Settings of the head.
+    """
+
+    embedding: Attributes = NONE
+    norm: Attributes = NONE
+    residual: Attributes = NONE
+    head: Attributes = NONE
+
+
+PLAIN = StreamSettings()
+"""Settings of the members of the space: none."""
+
+
+@dataclass(frozen=True, slots=True)
 class Design:
     """A decoder.
 
@@ -76,12 +105,14 @@ class Design:
         width: Width of the residual stream.
         blocks: The blocks in their order.
         tied: Whether the head shares the embedding's matrix.
+        stream: Further settings.
     """
 
     vocabulary: int
     width: int
     blocks: tuple[Block, ...]
     tied: bool = True
+    stream: StreamSettings = PLAIN
 
     def normal(self) -> Design:
         """Return the design with the blocks that its graph has: see the module."""
@@ -89,39 +120,58 @@ class Design:
 
     def graph(self) -> Architecture:
         """Return the network of the design."""
-        graph = _DecoderGraph(self.width)
+        graph = _DecoderGraph(self.width, self.stream)
         stream = graph.add(self._embedding(), [0])
         for block in self.blocks:
             if block.parallel and len(block.parts) == 2:
-                normed = graph.norm(stream)
-                mixed = [graph.part(part, normed, block.norm) for part in block.parts]
-                stream = graph.add(Layer(ADD, self.width), [stream, *mixed])
+                stream = graph.parallel(block, stream)
                 continue
 
             for part in block.parts:
-                normed = graph.norm(stream)
-                stream = graph.add(
-                    Layer(ADD, self.width), [stream, graph.part(part, normed, block.norm)]
-                )
+                stream = graph.sum([stream, graph.normed_part(part, stream, block.norm)])
 
         logits = graph.add(self._head(), [graph.norm(stream)])
         graph.add(Layer(OUTPUT), [logits])
         return Architecture(NAME, graph.layers, graph.edges)
 
+    def further(self) -> list[str]:
+        """Return what no member of the space has, a phrase each; empty for its members."""
+        phrases: list[str] = []
+        for name, settings in (
+            (EMBEDDING, self.stream.embedding),
+            (NORM, self.stream.norm),
+            (ADD, self.stream.residual),
+            (HEAD, self.stream.head),
+        ):
+            if settings:
+                phrases.append(f"{name} with {', '.join(settings)}")
+
+        for block in self.blocks:
+            if block.norm not in NORMS:
+                phrases.append(f"{block.norm} norms")
+
+            for part in block.parts:
+                if not part.is_searched:
+                    extras = f" with {', '.join(part.extras)}" if part.extras else ""
+                    phrases.append(part.op + extras)
+
+        return list(dict.fromkeys(phrases))
+
     def _embedding(self) -> Layer:
-        attributes = Attributes({"vocabulary": self.vocabulary})
+        attributes = Attributes({"vocabulary": self.vocabulary, **self.stream.embedding})
         return Layer(EMBEDDING, self.width, attributes=attributes)
 
     def _head(self) -> Layer:
-        attributes = Attributes({WIDTH: self.width, "tied": self.tied})
+        attributes = Attributes({WIDTH: self.width, "tied": self.tied, **self.stream.head})
         return Layer(HEAD, self.vocabulary, attributes=attributes)
 
 
 class _DecoderGraph:
     """Layers and edges while they are collected."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, stream: StreamSettings) -> None:
         self.width = width
+        self.stream = stream
         self.layers = [Layer(INPUT)]
         self.edges: list[tuple[int, int]] = []
 
@@ -136,12 +186,30 @@ class _DecoderGraph:
 
     def norm(self, source: int) -> int:
         """Add a norm behind a layer."""
-        return self.add(Layer(NORM, self.width), [source])
+        return self.add(Layer(NORM, self.width, attributes=self.stream.norm), [source])
 
-    def part(self, part: DecoderPart, normed: int, norm: Norm) -> int:
-        """Add a part, and its second norm."""
-        position = self.add(part.layer(self.width), [normed])
-        return self.norm(position) if norm == "sandwich" else position
+    def sum(self, sources: Iterable[int]) -> int:
+        """Add a sum of layers."""
+        return self.add(Layer(ADD, self.width, attributes=self.stream.residual), sources)
+
+    def part(self, part: DecoderPart, source: int, norm: Norm) -> int:
+        """Add a part, and its norm behind it."""
+        position = self.add(part.layer(self.width), [source])
+        return self.norm(position) if norm in ("sandwich", "post") else position
+
+    def normed_part(self, part: DecoderPart, stream: int, norm: Norm) -> int:
+        """Add a part with its norms."""
+        return self.part(part, stream if norm == "post" else self.norm(stream), norm)
+
+    def parallel(self, block: Block, stream: int) -> int:
+        """Add a block whose parts read the same input."""
+        if block.norm in ("separate", "post"):
+            mixed = [self.normed_part(part, stream, block.norm) for part in block.parts]
+        else:
+            normed = self.norm(stream)
+            mixed = [self.part(part, normed, block.norm) for part in block.parts]
+
+        return self.sum([stream, *mixed])
 
 
 def _merge(blocks: Iterable[Block]) -> list[Block]:
@@ -160,9 +228,15 @@ def _merge(blocks: Iterable[Block]) -> list[Block]:
         if is_open and block.mixer is None:
             merged[-1] = replace(last, feed_forward=block.feed_forward)
         else:
-            merged.append(replace(block, parallel=False) if block.parallel else block)
+            merged.append(_alone(block))
 
     return merged
+
+
+def _alone(block: Block) -> Block:
+    """Return a block of one part."""
+    norm: Norm = "pre" if block.norm == "separate" else block.norm
+    return replace(block, norm=norm, parallel=False)
 
 
 def design_of(architecture: Architecture) -> Design:
@@ -179,14 +253,14 @@ class PlacedPart:
     """A part in a graph.
 
     Attributes:
-        norm: Position of the norm before it.
+        norm: Position of the norm before it; None without.
         position: Position of its layer.
         behind: Position of the norm behind it; None without.
         addition: Position of the sum that it enters.
         part: Its settings.
     """
 
-    norm: int
+    norm: int | None
     position: int
     behind: int | None
     addition: int
@@ -239,7 +313,13 @@ class _StreamReader:
         if not isinstance(tied, bool):
             raise InvalidArchitectureError(f"head needs tied true or false, got {tied!r}", head)
 
-        design = Design(vocabulary, width, tuple(blocks), tied).normal()
+        around = StreamSettings(
+            embedding=further_of(self.layers[embedding]),
+            norm=further_of(self.layers[norm]),
+            residual=further_of(self.layers[stream]) if steps else NONE,
+            head=further_of(self.layers[head]),
+        )
+        design = Design(vocabulary, width, tuple(blocks), tied, around).normal()
         self._check_whole(design)
         # A merge joins neighbours, so that the parts keep their order.
         parts = chain.from_iterable(steps)
@@ -259,11 +339,10 @@ class _StreamReader:
             if source != stream:
                 parts.append(self._placed(stream, source, addition, width))
 
-        parts.sort(key=lambda placed: placed.part.op not in MIXERS)
+        parts.sort(key=lambda placed: placed.part.op not in ALL_MIXERS)
         ops = [placed.part.op for placed in parts]
-        if len(parts) == 2 and ops[0] in MIXERS and ops[1] in FEED_FORWARDS:
-            same_norm = parts[0].norm == parts[1].norm
-            if same_norm and (parts[0].behind is None) == (parts[1].behind is None):
+        if len(parts) == 2 and ops[0] in ALL_MIXERS and ops[1] in ALL_FEED_FORWARDS:
+            if _norms_of(parts) is not None:
                 return tuple(parts)
 
         if len(parts) != 1:
@@ -279,8 +358,9 @@ class _StreamReader:
         behind = source if self.layers[source].op == NORM else None
         position = source if behind is None else self._source(source)
         part = part_of(self.layers[position])
-        norm = self._source(position)
-        if self.layers[norm].op != NORM or self._source(norm) != stream:
+        entered = self._source(position)
+        norm = None if behind is not None and entered == stream else entered
+        if norm is not None and (self.layers[norm].op != NORM or self._source(norm) != stream):
             raise InvalidArchitectureError(
                 f"{self.layers[position].op} reads a norm of the stream", position
             )
@@ -325,14 +405,30 @@ def _label(layer: Layer) -> tuple[str, int, str]:
     return layer.op, layer.units or 0, layer.attributes.text
 
 
+def _norms_of(step: Sequence[PlacedPart]) -> Norm | None:
+    """Return the place of the norms of one part, or of two parallel ones; None for any other."""
+    norms = {placed.norm for placed in step}
+    behind = {placed.behind is not None for placed in step}
+    if len(behind) > 1:
+        return None
+
+    if None in norms:
+        return "post" if len(norms) == 1 else None
+
+    if len(norms) > 1:
+        return None if True in behind else "separate"
+
+    return "sandwich" if True in behind else "pre"
+
+
 def _block_of(step: Sequence[PlacedPart]) -> Block:
-    norm: Norm = "pre" if step[0].behind is None else "sandwich"
     mixer = None
     feed_forward = None
     for placed in step:
-        if placed.part.op in MIXERS:
+        if placed.part.op in ALL_MIXERS:
             mixer = placed.part
         else:
             feed_forward = placed.part
 
+    norm = _norms_of(step)
     return Block(mixer, feed_forward, norm, parallel=len(step) == 2)  # type: ignore[arg-type]

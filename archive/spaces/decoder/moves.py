@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
+from typing import Any
 
 from archive.architecture.decoders.design import Block, Design
 from archive.architecture.decoders.parts import Attention, DecoderPart, FeedForward, Mixer
@@ -120,7 +121,7 @@ def _block_edits(
 def _mixer_edit(old: Mixer | None, new: Mixer | None) -> str:
     """Return the name of the modification from one mixer to another; empty where it is none."""
     if old is None or new is None or old.op != new.op:
-        same_heads = old is None or new is None or old.heads == new.heads
+        same_heads = old is None or new is None or _heads(old) == _heads(new)
         return "swap_mixer" if old != new and same_heads else ""
 
     changed = {_NAMES[name] for name in _differences(old, new)}
@@ -129,6 +130,10 @@ def _mixer_edit(old: Mixer | None, new: Mixer | None) -> str:
         return "heads"
 
     return changed.pop() if len(changed) == 1 else ""
+
+
+def _heads(mixer: Mixer) -> Any:
+    return mixer.settings().get("heads")
 
 
 def _all_heads(mixer: Mixer) -> bool:
@@ -141,7 +146,7 @@ def _feed_forward_edit(old: FeedForward | None, new: FeedForward | None) -> str:
 
     changed = _differences(old, new)
     if changed == ["hidden"]:
-        return "widen" if new.hidden > old.hidden else "narrow"
+        return "widen" if new.units > old.units else "narrow"
 
     return _NAMES[changed[0]] if len(changed) == 1 else ""
 

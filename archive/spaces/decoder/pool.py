@@ -109,7 +109,10 @@ class _PartsOfKinds:
     def _of_kind(self, kind: str) -> list[Mixer]:
         options = []
         for option in self.mixers:
-            if option is not None and option.op == kind and option.heads == self.heads:
+            if option is None or option.op != kind:
+                continue
+
+            if option.settings().get("heads") == self.heads:
                 options.append(option)
 
         return options

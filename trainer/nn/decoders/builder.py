@@ -67,9 +67,15 @@ def _fitting(architecture: Architecture, form: NetworkForm) -> Design:
     """Return the design of a decoder that has the tokens of a form.
 
     Raises:
-        InvalidArchitectureError: It has other tokens.
+        InvalidArchitectureError: It has other tokens, or settings of published networks.
     """
     design = design_of(architecture)
+    if further := design.further():
+        raise InvalidArchitectureError(
+            f"no module of decoders has {further[0]}: a published network is counted and compared, "
+            "and trained only if it is a member of the space decoder"
+        )
+
     if design.vocabulary != form.outputs:
         raise InvalidArchitectureError(
             f"the task has {form.outputs} tokens, the network {design.vocabulary}: "

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from archive.architecture.decoders.vocabulary import EPSILON
+
 Cache = dict[str, Tensor]
 """Values of earlier tokens of one mixer, by name; empty before the first token."""
-
-EPSILON = 1e-6
 
 
 class RootMeanSquareNorm(nn.Module):

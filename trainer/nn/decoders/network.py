@@ -33,7 +33,9 @@ from archive.architecture.decoders.parts import (
     FeedForward,
     GatedDelta,
     Gelu,
+    Mamba2,
     Mixer,
+    MixtureOfExperts,
     SwiGlu,
 )
 from archive.trainer.nn.decoders.attention import AttentionMixer
@@ -256,13 +258,20 @@ def _mixer(part: Mixer, width: int) -> nn.Module:
     if isinstance(part, Attention):
         return AttentionMixer(part, width)
 
-    return (
-        GatedDeltaMixer(part, width) if isinstance(part, GatedDelta) else Mamba2Mixer(part, width)
-    )
+    if isinstance(part, GatedDelta):
+        return GatedDeltaMixer(part, width)
+
+    # The builder refuses mixers that are not of the space.
+    assert isinstance(part, Mamba2)
+    return Mamba2Mixer(part, width)
 
 
 def _feed_forward(part: FeedForward, width: int) -> nn.Module:
     if isinstance(part, Gelu):
         return GeluFeedForward(part, width)
 
-    return SwiGluFeedForward(part, width) if isinstance(part, SwiGlu) else Experts(part, width)
+    if isinstance(part, SwiGlu):
+        return SwiGluFeedForward(part, width)
+
+    assert isinstance(part, MixtureOfExperts)
+    return Experts(part, width)
