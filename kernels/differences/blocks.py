@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from archive.architecture.decoders.design import Block, Design, PlacedPart, placed_design_of
 from archive.architecture.decoders.labels import text_of
-from archive.architecture.decoders.vocabulary import MIXERS
+from archive.architecture.decoders.vocabulary import ALL_MIXERS
 from archive.architecture.graph import Architecture
 from archive.kernels.differences.base import Difference, DifferencePart
 from archive.kernels.distances.block_edit import block_features, stream_features
@@ -93,7 +93,7 @@ def _roles(placed: tuple[PlacedPart, ...]) -> Roles:
     taken: set[int] = set()
     is_parallel = len({part.addition for part in placed}) < len(placed)
     for part in placed:
-        kind = "mixer" if part.part.op in MIXERS else "feed-forward"
+        kind = "mixer" if part.part.op in ALL_MIXERS else "feed-forward"
         addition = None if is_parallel and kind == "mixer" else part.addition
         for role, position in zip(
             _ROLES, (part.norm, part.position, part.behind, addition), strict=True

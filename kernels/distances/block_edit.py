@@ -3,8 +3,8 @@
 | symbol  | meaning                                                               | shape  |
 |---------|-----------------------------------------------------------------------|--------|
 | phi     | features of a block, >= 0, in the table below                         | (f,)   |
-| psi     | features of the stream: log2 of the width, a head of its own, log2 of | (3,)   |
-|         | the vocabulary                                                        |        |
+| psi     | features of the stream: log2 of the width, a head of its own, log2 of | (4,)   |
+|         | the vocabulary, settings of published networks                        |        |
 | A       | A_ij = min(A_i-1,j + |phi_i|, A_i,j-1 + |phi'_j|,                     | scalar |
 |         | A_i-1,j-1 + |phi_i - phi'_j|), with L1 norms                          |        |
 
@@ -19,6 +19,8 @@
 | window                       | 0.1 log2(1 + 1024 / window): 0 for the whole sequence            |
 | rotary base                  | 0.02 log2                                                        |
 | sandwich norms, parallel     | 0.25 each                                                        |
+| what only published networks | 0.1 to 0.2 by a digest: no member of the space has it            |
+| have                         |                                                                  |
 
 A block that is missing has the features 0. The costs are therefore distances of one metric space,
 and an inserted block costs its mass, its kinds and its settings. Sellers: On the theory and
@@ -29,18 +31,21 @@ at distance 0 are one network.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from archive.architecture.decoders.design import Block, Design, design_of
+from archive.architecture.decoders.design import NORMS, Block, Design, design_of
 from archive.architecture.decoders.parts import DecoderPart
-from archive.architecture.decoders.vocabulary import FEED_FORWARDS, MIXERS, NAME
+from archive.architecture.decoders.vocabulary import ALL_FEED_FORWARDS, ALL_MIXERS, NAME
 from archive.architecture.graph import Architecture
+from archive.architecture.layer import Attributes
 from archive.kernels.distances.tree_wasserstein.operation_trees import default_tree
 from archive.kernels.packing import pack
 
@@ -69,7 +74,7 @@ class SequencedBlocks:
         key: The architecture's key.
         space: The architecture's space.
         blocks: (n, f) float64, phi.
-        stream: (1, 3) float64, psi.
+        stream: (1, 4) float64, psi.
     """
 
     key: str
@@ -94,22 +99,30 @@ def prepare_blocks(architecture: Architecture) -> SequencedBlocks:
     )
 
 
-def stream_features(design: Design) -> tuple[float, float, float]:
+def stream_features(design: Design) -> tuple[float, float, float, float]:
     """Return psi."""
-    return math.log2(design.width), float(not design.tied), math.log2(design.vocabulary)
+    settings = (design.stream.embedding, design.stream.norm, design.stream.residual)
+    texts = [values.text for values in (*settings, design.stream.head)]
+    return (
+        math.log2(design.width),
+        float(not design.tied),
+        math.log2(design.vocabulary),
+        _text_feature("|".join(texts) if any(texts) else ""),
+    )
 
 
 @lru_cache(maxsize=65536)
 def block_features(block: Block, width: int) -> tuple[float, ...]:
     """Return phi of a block, (f,), at a width of the stream."""
     values: list[float] = []
-    for kinds, part in ((MIXERS, block.mixer), (FEED_FORWARDS, block.feed_forward)):
+    for kinds, part in ((ALL_MIXERS, block.mixer), (ALL_FEED_FORWARDS, block.feed_forward)):
         values += _kind_features(kinds, part)
         values.append(0.0 if part is None else part.params(width) / (CLASSICAL * width**2))
         values += _setting_features(part)
 
     values.append(ORDER if block.norm == "sandwich" else 0.0)
     values.append(ORDER if block.parallel else 0.0)
+    values.append(_text_feature("" if block.norm in NORMS else block.norm))
     return tuple(values)
 
 
@@ -132,7 +145,27 @@ def _setting_features(part: DecoderPart | None) -> list[float]:
         value = settings.get(name)
         values.append(0.0 if value is None else _setting_feature(name, float(value)))
 
+    values.append(_text_feature("" if part is None else _further_text(part)))
     return values
+
+
+def _further_text(part: DecoderPart) -> str:
+    """Return the settings that no member of the space has; empty for its members."""
+    further: dict[str, Any] = dict(part.extras)
+    for name, value in part.settings().items():
+        if name not in _SETTINGS and name != "kernel":
+            further[name] = value
+
+    return Attributes(further).text
+
+
+def _text_feature(text: str) -> float:
+    """Return 0 for an empty text, and different numbers between one and two octaves for others."""
+    if not text:
+        return 0.0
+
+    digest = hashlib.blake2b(text.encode(), digest_size=4).digest()
+    return OCTAVE * (1 + int.from_bytes(digest) / 2**32)
 
 
 def _setting_feature(name: str, value: float) -> float:

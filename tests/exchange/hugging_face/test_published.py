@@ -12,7 +12,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from archive import spaces
+from archive import kernels, spaces
 from archive.architecture.codec import from_json, to_json
 from archive.architecture.decoders import costs
 from archive.architecture.decoders.design import design_of
@@ -205,6 +205,18 @@ def test_configurations_that_do_not_fit_are_named(changed, message):
         read_config({**SMALL, **changed}, "config")
 
     assert "\n" not in str(caught.value)
+
+
+def test_the_edit_distance_tells_published_settings_apart():
+    plain = design("Qwen3-0.6B")
+    changed = [
+        design("Qwen3-0.6B", rms_norm_eps=1e-5),
+        design("Qwen3-0.6B", model_type="qwen2"),
+        design("Qwen3-0.6B", model_type="olmo2"),
+    ]
+    edit = kernels.get("edit")
+    stack = edit.distances([plain.graph()], [other.graph() for other in changed]).stack
+    assert (stack > 0.05).all()
 
 
 def test_the_part_of_language_of_a_model_of_images():
