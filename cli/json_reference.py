@@ -177,6 +177,7 @@ _COMMANDS: dict[str, tuple[type | str, ...]] = {
     "import nasbench101": ("archive.cli.exchange.imports:ImportDocument",),
     "import nasbench201": ("archive.cli.exchange.imports:ImportDocument",),
     "import optuna": ("archive.cli.exchange.import_optuna:StudyImport",),
+    "arch export": ("archive.cli.architecture.export:ExportedDecoder",),
     "import hf": ("archive.cli.exchange.import_hf:PublishedImport",),
     "import model": (ModelImport,),
     "import onnx": (ModelImport,),

@@ -17,6 +17,7 @@ from archive.cli.architecture.argument import (
 )
 from archive.cli.architecture.diff import diff
 from archive.cli.architecture.draw import draw
+from archive.cli.architecture.export import export
 from archive.cli.architecture.nearest import nearest
 from archive.cli.architecture.proxies import proxies
 from archive.cli.groups import CommandGroup
@@ -147,6 +148,7 @@ def arch() -> None:
 
 arch.add_command(diff)
 arch.add_command(draw)
+arch.add_command(export)
 arch.add_command(nearest)
 arch.add_command(proxies)
 

@@ -18,5 +18,6 @@ A configuration becomes values under usual names, these a design of blocks
 | `preparing`     | values of a configuration under the usual names                   |
 | `families`      | the table of families                                             |
 | `reading`       | a configuration as a design                                       |
+| `writing`       | a design as a configuration                                       |
 | `storing`       | a published model in the archive                                  |
 """
