@@ -37,11 +37,17 @@ export class Curves {
   /** @param {Curve[]} curves @param {string} xTitle @param {string} yTitle */
   show(curves, xTitle, yTitle) {
     const alike = this.plot && curves.length === this.curves.length && yTitle === this.titles[1] && xTitle === this.titles[0]
-      && curves.every((curve, at) => curve.label === this.curves[at].label);
+      && curves.every((curve, at) => this.#look(curve) === this.#look(this.curves[at]));
     this.curves = curves;
     this.titles = [xTitle, yTitle];
     if (alike) this.plot.setData(this.#data());
     else this.#make();
+  }
+
+  /** What the plot is made of, for a curve: another one of the same look takes its place. @param {Curve} curve */
+  #look(curve) {
+    const legend = this.options.legend ?? this.curves.length <= 10;
+    return [legend && curve.label, legend && curve.unlisted, curve.colour, curve.alpha, curve.dash, curve.strong, curve.band, curve.x.length < 2].join();
   }
 
   /** Name the curve under the pointer. @param {any} plot @param {number | null} at its series */

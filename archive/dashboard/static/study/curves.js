@@ -86,17 +86,19 @@ export function showCurves() {
 function quartiles(curves, metric) {
   /** @type {Map<number, number[]>} */
   const values = new Map();
-  for (const each of curves) {
-    each.epochs.forEach((/** @type {number} */ epoch, /** @type {number} */ at) => {
-      const value = each.curve[metric][at];
-      if (value !== null && value !== undefined) values.set(epoch, [...values.get(epoch) ?? [], value]);
+  for (const curve of curves) {
+    curve.epochs.forEach((/** @type {number} */ epoch, /** @type {number} */ position) => {
+      const value = curve.curve[metric][position];
+      if (value === null || value === undefined) return;
+      const list = values.get(epoch);
+      if (list) list.push(value);
+      else values.set(epoch, [value]);
     });
   }
-  const epochs = [...values.keys()].sort((one, two) => one - two).filter((epoch) => 2 * (values.get(epoch)?.length ?? 0) >= curves.length);
-  if (curves.length < LEAST || epochs.length < 2) return null;
-  const at = (/** @type {number} */ share) => epochs.map((epoch) => {
-    const sorted = [...values.get(epoch) ?? []].sort((one, two) => one - two);
-    return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))];
-  });
-  return { epochs, low: at(0.25), middle: at(0.5), high: at(0.75) };
+  const lists = [...values].filter(([, list]) => 2 * list.length >= curves.length).sort(([one], [two]) => one - two);
+  if (curves.length < LEAST || lists.length < 2) return null;
+  // Numbers in a typed array are sorted without a call for each comparison.
+  const sorted = lists.map(([, list]) => Float64Array.from(list).sort());
+  const share = (/** @type {number} */ part) => sorted.map((list) => list[Math.min(list.length - 1, Math.floor(part * list.length))]);
+  return { epochs: lists.map(([epoch]) => epoch), low: share(0.25), middle: share(0.5), high: share(0.75) };
 }
