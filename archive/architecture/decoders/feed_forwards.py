@@ -206,6 +206,9 @@ class MixtureOfExperts(DecoderPart):
     def params(self, width: int) -> int:
         """See `DecoderPart.params`."""
         total = width * self.experts + self.experts * self._expert(width) + self._shared(width)
+        if "shared_bias" in self.extras:
+            total += 2 * self._shared_hidden + width
+
         if "bias" in self.extras:
             total += self.experts * (2 * self.hidden + width)
 
@@ -224,9 +227,14 @@ class MixtureOfExperts(DecoderPart):
 
     def _shared(self, width: int) -> int:
         """Return the parameters of the experts that every token uses."""
+        gate = width if "shared_gate" in self.extras else 0
+        return 3 * width * self._shared_hidden + gate
+
+    @property
+    def _shared_hidden(self) -> int:
         hidden = self.extras.get("shared", 0)
         assert isinstance(hidden, int)
-        return 3 * width * hidden + (width if "shared_gate" in self.extras else 0)
+        return hidden
 
 
 FeedForward = Gelu | SwiGlu | GeGlu | Linear | MixtureOfExperts

@@ -133,8 +133,10 @@ FURTHER: Mapping[str, Mapping[str, str]] = {
     SWIGLU: {"bias": FLAG},
     LINEAR: {"bias": FLAG},
     MOE: {
-        # Hidden neurons of the experts that every token uses, and a weight of their output.
+        # Hidden neurons of the experts that every token uses, their biases, and a weight of their
+        # output.
         "shared": WHOLE,
+        "shared_bias": FLAG,
         "shared_gate": FLAG,
         "bias": FLAG,
         "router_bias": FLAG,

@@ -222,6 +222,7 @@ def deepseek(config: Config, *, routing: str | None) -> Mapping[str, Any]:
         size="moe_intermediate_size",
         normalised="norm_topk_prob",
         shared=config.whole("n_shared_experts") * config.whole("moe_intermediate_size"),
+        shared_bias=True if config.flag("mlp_bias") else None,
         scale=None if scale == 1 else scale,
         routing=routing,
         groups=config.whole("n_group") if has_groups else None,
