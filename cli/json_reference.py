@@ -157,6 +157,7 @@ _COMMANDS: dict[str, tuple[type | str, ...]] = {
     "arch nearest": ("archive.cli.architecture.nearest:NearestDocument",),
     "effects": ("archive.effects.effects:EffectReport",),
     "predict": ("archive.agents.prediction.predicting:PredictionDocument",),
+    "scaling": ("archive.agents.scaling.report:ScalingDocument",),
     "agents": ("archive.cli.catalogues:AgentList",),
     "agents NAME": ("archive.cli.catalogues:AgentDocument",),
     "tasks": ("archive.cli.training_catalogues:TaskList",),

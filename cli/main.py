@@ -99,6 +99,11 @@ COMMANDS = {
         "predict",
         "Predict the result of a network before it is trained.",
     ),
+    "scaling": (
+        "archive.cli.scaling",
+        "scaling",
+        "Forecast the losses of larger trainings from smaller ones.",
+    ),
     "dashboard": (
         "archive.cli.serving",
         "dashboard",

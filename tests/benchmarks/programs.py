@@ -29,6 +29,11 @@ PROGRAMS = {
         "objectives",
         "Compare agents on several objectives, or under constraints.",
     ),
+    "parameters-fronts": (
+        "tests.benchmarks.parameters.fronts",
+        "parameters_fronts",
+        "Compare agents on language models with two objectives beside other optimisers.",
+    ),
     "parameters-speed": (
         "tests.benchmarks.parameters.speed",
         "parameters_speed",
@@ -43,6 +48,11 @@ PROGRAMS = {
         "tests.benchmarks.agents.prediction",
         "prediction",
         "Measure predictions of families that were left out.",
+    ),
+    "scaling": (
+        "tests.benchmarks.scaling.command",
+        "scaling",
+        "Forecast larger trainings of language models from smaller ones.",
     ),
     "store": (PARTS, "store", "Measure the embedded server."),
     "surrogates": (PARTS, "surrogates", "Measure exactness, speed and rank correlation."),

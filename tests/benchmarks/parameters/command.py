@@ -106,7 +106,7 @@ def run(agent: str, name: str, seed: int, queries: int, folder: Path) -> dict[st
     for query in range(1, queries + 1):
         configuration = dict(optimiser.ask())
         score = task.draw(configuration, noise)
-        optimiser.tell(score)
+        optimiser.tell([score])
         configurations.append(configuration)
         scores.append(score)
         if query % EVERY == 0:

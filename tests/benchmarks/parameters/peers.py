@@ -4,6 +4,7 @@
 |---------------|-----------------------------------------------------------------|----------------|
 | `optuna-tpe`  | TPESampler with its defaults                                    | define-by-run  |
 | `optuna-gp`   | GPSampler with its defaults                                     | flat           |
+| `optuna-nsga2`| NSGAIISampler with its defaults                                 | flat           |
 | `smac3`       | HPO facade by ask and tell, told the number of queries          | ConfigSpace    |
 | `botorch`     | SingleTaskGP on one-hot choices, qLogNoisyEI after ten Sobol    | flat           |
 |               | points, maximised by `optimize_acqf_mixed_alternating`          |                |
@@ -15,6 +16,9 @@ exist, since their values have no effect. `optuna-tpe` and `smac3` know conditio
 
 With noise, `smac3` may evaluate a configuration up to three times, as its facade does by default.
 
+With several objectives, scores are in the order of the objectives, and there is no recommendation;
+`smac3` and `botorch` have one objective here.
+
 Recommended are: of `optuna-…` the best trial, of `smac3` its incumbent, of `botorch` the evaluated
 configuration with the greatest posterior mean.
 """
@@ -24,7 +28,7 @@ from __future__ import annotations
 import tempfile
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -33,9 +37,12 @@ import numpy as np
 
 from archive import agents, spaces
 from archive.agents.base import History, Observation
+from archive.agents.objectives.goals import Goals
+from archive.errors import UsageError
 from archive.parameters.domains import Choice, Constant, json_text
 from archive.parameters.parameter_space import ParameterSpace
 from archive.parameters.ranges import Integer
+from archive.store.records import Objective
 
 Configuration = Mapping[str, Any]
 
@@ -48,8 +55,8 @@ class Optimiser(ABC):
         """Return the next configuration."""
 
     @abstractmethod
-    def tell(self, score: float) -> None:
-        """Record the score of the configuration that was asked for."""
+    def tell(self, scores: Sequence[float]) -> None:
+        """Record the scores of the configuration that was asked for, one for each objective."""
 
     @abstractmethod
     def recommended(self) -> Configuration:
@@ -57,7 +64,13 @@ class Optimiser(ABC):
 
 
 def make(
-    name: str, space: ParameterSpace, seed: int, *, noisy: bool, queries: int = 100
+    name: str,
+    space: ParameterSpace,
+    seed: int,
+    *,
+    noisy: bool,
+    queries: int = 100,
+    objectives: int = 1,
 ) -> Optimiser:
     """Return an optimiser by its name in the table of the module.
 
@@ -67,12 +80,20 @@ def make(
         seed: Seed of its random choices.
         noisy: Whether evaluations have noise.
         queries: Number of evaluations; only `smac3` uses it.
-    """
-    if name == "optuna-gp":
-        return OptunaGpPeer(space, seed, noisy=noisy)
+        objectives: Number of objectives.
 
+    Raises:
+        UsageError: The optimiser has one objective only.
+    """
     if name == "optuna-tpe":
-        return OptunaTpePeer(space, seed)
+        return OptunaTpePeer(space, seed, objectives)
+
+    if name.startswith("optuna-"):
+        sampler = _flat_sampler(name, seed, noisy=noisy)
+        return OptunaFlatPeer(space, sampler, objectives)
+
+    if objectives > 1 and name in ("smac3", "botorch"):
+        raise UsageError(f"{name} has one objective here, got {objectives}")
 
     if name == "smac3":
         return SmacPeer(space, seed, noisy=noisy, queries=queries)
@@ -80,29 +101,39 @@ def make(
     if name == "botorch":
         return BotorchPeer(space, seed)
 
-    return AgentPeer(name, space, seed, noisy=noisy)
+    return AgentPeer(name, space, seed, noisy=noisy, objectives=objectives)
 
 
 class AgentPeer(Optimiser):
     """An agent; with noise, the recommendation has the greatest posterior mean."""
 
-    def __init__(self, name: str, space: ParameterSpace, seed: int, *, noisy: bool) -> None:
+    def __init__(
+        self, name: str, space: ParameterSpace, seed: int, *, noisy: bool, objectives: int
+    ) -> None:
         self.space = spaces.get("parameters", parameters=space)
         self.agent = agents.registry.configured(name).make(self.space)
+        self.goals = _goals(objectives) if objectives > 1 else None
         self.noisy = noisy
         self.rng = np.random.default_rng(seed)
         self.observations: list[Observation] = []
         self.asked: Any = None
 
     def ask(self) -> Configuration:
-        (suggestion,) = self.agent.propose(History(tuple(self.observations)), 1, self.rng)
+        history = History(tuple(self.observations), goals=self.goals)
+        (suggestion,) = self.agent.propose(history, 1, self.rng)
         self.asked = suggestion.architecture
         return self.space.named(self.asked)
 
-    def tell(self, score: float) -> None:
+    def tell(self, scores: Sequence[float]) -> None:
         number = len(self.observations)
-        seed = number if self.noisy else None
-        self.observations.append(Observation(self.asked, score=score, id=str(number), seed=seed))
+        observation = Observation(
+            self.asked,
+            score=scores[0],
+            id=str(number),
+            seed=number if self.noisy else None,
+            further=tuple(scores[1:]),
+        )
+        self.observations.append(observation)
 
     def recommended(self) -> Configuration:
         from archive.agents.configurations.search import estimate
@@ -117,16 +148,28 @@ class AgentPeer(Optimiser):
         return self.space.named(self.observations[int(np.argmax(scores))].architecture)
 
 
+def _goals(objectives: int) -> Goals:
+    """Return objectives that are all to be maximised, and all learnt."""
+    named = [Objective(f"score {number}", "maximise") for number in range(objectives)]
+    return Goals(tuple(named))
+
+
+def _study(sampler: Any, objectives: int) -> Any:
+    """Return a quiet Optuna study that maximises its objectives."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    warnings.simplefilter("ignore")
+    return optuna.create_study(directions=["maximize"] * objectives, sampler=sampler)
+
+
 class OptunaTpePeer(Optimiser):
     """Optuna's TPESampler with its defaults, by define-by-run."""
 
-    def __init__(self, space: ParameterSpace, seed: int) -> None:
+    def __init__(self, space: ParameterSpace, seed: int, objectives: int) -> None:
         import optuna
 
-        optuna.logging.set_verbosity(optuna.logging.ERROR)
-        warnings.simplefilter("ignore")
-        sampler = optuna.samplers.TPESampler(seed=seed)
-        self.study = optuna.create_study(direction="maximize", sampler=sampler)
+        self.study = _study(optuna.samplers.TPESampler(seed=seed), objectives)
         self.space = space
         self.trials: dict[int, Configuration] = {}
         self.trial: Any = None
@@ -159,8 +202,8 @@ class OptunaTpePeer(Optimiser):
 
         return self.trial.suggest_float(name, domain.low, domain.high, log=domain.log)
 
-    def tell(self, score: float) -> None:
-        self.study.tell(self.trial, score)
+    def tell(self, scores: Sequence[float]) -> None:
+        self.study.tell(self.trial, list(scores))
 
     def recommended(self) -> Configuration:
         return self.trials[self.study.best_trial.number]
@@ -193,22 +236,29 @@ class FlatSpace:
         return values
 
 
-class OptunaGpPeer(Optimiser):
-    """Optuna's GPSampler on the flat space.
+def _flat_sampler(name: str, seed: int, *, noisy: bool) -> Any:
+    """Return a sampler of Optuna that needs one set of parameters."""
+    import optuna
+
+    if name == "optuna-nsga2":
+        return optuna.samplers.NSGAIISampler(seed=seed)
+
+    return optuna.samplers.GPSampler(seed=seed, deterministic_objective=not noisy)
+
+
+class OptunaFlatPeer(Optimiser):
+    """A sampler of Optuna on the flat space.
 
     Optuna records the suggested values. A trial that was asked for is therefore dropped, and a
     complete one is added with the values of `FlatSpace.flatten`.
     """
 
-    def __init__(self, space: ParameterSpace, seed: int, *, noisy: bool) -> None:
+    def __init__(self, space: ParameterSpace, sampler: Any, objectives: int) -> None:
         import optuna
 
         from archive.agents.baselines.optuna_distributions import NativeDistributions
 
-        optuna.logging.set_verbosity(optuna.logging.ERROR)
-        warnings.simplefilter("ignore")
-        sampler = optuna.samplers.GPSampler(seed=seed, deterministic_objective=not noisy)
-        self.study = optuna.create_study(direction="maximize", sampler=sampler)
+        self.study = _study(sampler, objectives)
         self.flat = FlatSpace(space)
         self.native = NativeDistributions(spaces.get("parameters", parameters=space), optuna)
         self.configurations: list[Configuration] = []
@@ -224,16 +274,16 @@ class OptunaGpPeer(Optimiser):
         )
         return self.configurations[-1]
 
-    def tell(self, score: float) -> None:
+    def tell(self, scores: Sequence[float]) -> None:
         import optuna
 
         params = self.native.params_of_values(self.flat.flatten(self.configurations[-1]))
         self.study.add_trial(
             optuna.trial.create_trial(
-                params=params, distributions=self.native.distributions, value=score
+                params=params, distributions=self.native.distributions, values=list(scores)
             )
         )
-        self.scores.append(score)
+        self.scores.append(scores[0])
 
     def recommended(self) -> Configuration:
         return self.configurations[int(np.argmax(self.scores))]
@@ -272,10 +322,10 @@ class SmacPeer(Optimiser):
 
         return self.native.decode(self.trial.config)
 
-    def tell(self, score: float) -> None:
+    def tell(self, scores: Sequence[float]) -> None:
         from smac.runhistory.dataclasses import TrialValue
 
-        self.facade.tell(self.trial, TrialValue(cost=-score), save=False)
+        self.facade.tell(self.trial, TrialValue(cost=-scores[0]), save=False)
 
     def recommended(self) -> Configuration:
         return self.native.decode(self.facade.intensifier.get_incumbent())
@@ -312,8 +362,8 @@ class BotorchPeer(Optimiser):
         self.configurations.append(self.flat.configuration(values))
         return self.configurations[-1]
 
-    def tell(self, score: float) -> None:
-        self.scores.append(score)
+    def tell(self, scores: Sequence[float]) -> None:
+        self.scores.append(scores[0])
 
     def recommended(self) -> Configuration:
         if len(self.scores) < self.initial:
