@@ -43,7 +43,7 @@ def state_of(module: DecoderNetwork) -> tuple[dict[str, Any], dict[str, Tensor]]
     state = {"model.embed_tokens.weight": embedding / root}
     for index, block in enumerate(module.blocks):
         prefix = f"model.layers.{index}."
-        for name, tensor in _block_state(block, is_gemma).items():
+        for name, tensor in _block_state(cast("DecoderBlock", block), is_gemma).items():
             state[prefix + name] = tensor
 
     last = module.norm.weight * module.rate_factor
