@@ -58,9 +58,10 @@ def state_space(
     factors = total.exp()[..., None]
     current = added.new_zeros(added[:, :, 0].shape) if state is None else state
     before = []
-    for index in range(g.shape[2]):
+    # Unbound once: the gradient of each single chunk would be as large as all chunks.
+    for factor, addition in zip(factors.unbind(2), added.unbind(2), strict=True):
         before.append(current)
-        current = factors[:, :, index] * current + added[:, :, index]
+        current = factor * current + addition
 
     outputs = outputs + (q * g.exp()[..., None]) @ torch.stack(before, dim=2)
     return outputs.flatten(2, 3)[:, :, :length], current
@@ -101,13 +102,15 @@ def gated_delta(
     queries = q * g.exp()[..., None]
     keys = (k * (total - g).exp()[..., None]).transpose(-1, -2)
     factors = total.exp()[..., None]
-    n, heads, count = g.shape[:3]
+    n, heads = g.shape[:2]
     current = v.new_zeros(n, heads, k.shape[-1], v.shape[-1]) if state is None else state
     outputs = []
-    for index in range(count):
-        values = u[:, :, index] - w[:, :, index] @ current
-        outputs.append(queries[:, :, index] @ current + within[:, :, index] @ values)
-        current = factors[:, :, index] * current + keys[:, :, index] @ values
+    # Unbound once: the gradient of each single chunk would be as large as all chunks.
+    by_chunk = [tensor.unbind(2) for tensor in (queries, within, u, w, keys, factors)]
+    for query, among, new, read, key, factor in zip(*by_chunk, strict=True):
+        values = new - read @ current
+        outputs.append(query @ current + among @ values)
+        current = factor * current + key @ values
 
     return torch.cat(outputs, dim=2)[:, :, :length], current
 
