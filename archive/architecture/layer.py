@@ -109,7 +109,7 @@ CONFIGURATION = "configuration"
 
 ROLE = "role"
 """Attribute of a layer that stands for an input or an output of a graph, and computes nothing
-(`archive.architecture.operation_graphs`)."""
+(`archive.architecture.open_graphs.operation_graphs`)."""
 
 BESIDE = "beside"
 """Setting of a space that holds the parameters beside its networks (`archive.spaces.joint`)."""

@@ -193,7 +193,7 @@ _elsewhere = Registry(
         "choices": "archive.architecture.choice_operations:CHOICES",
         "darts": "archive.architecture.genotypes.operations:DARTS",
         "decoder": "archive.architecture.decoders.vocabulary:DECODER",
-        "graph": "archive.architecture.operation_graphs:GRAPH",
+        "graph": "archive.architecture.open_graphs.operation_graphs:GRAPH",
         "nasnet": "archive.architecture.genotypes.operations:NASNET",
         "parameters": "archive.architecture.parameter_operations:PARAMETERS",
         "program": "archive.architecture.parameter_operations:PROGRAM",

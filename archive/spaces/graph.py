@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import final
 
 from archive.architecture.graph import Architecture
-from archive.architecture.operation_graphs import NAME
+from archive.architecture.open_graphs.operation_graphs import NAME
 from archive.spaces.base import OpenSpace, check_space
 
 

@@ -14,7 +14,7 @@ from archive.agents.nearest import default_kernel
 from archive.architecture import codec
 from archive.architecture.diagram import svg
 from archive.architecture.layer_mass import total_mass
-from archive.architecture.operation_graphs import read_graph
+from archive.architecture.open_graphs.operation_graphs import read_graph
 from archive.errors import InvalidArchitectureError
 from archive.kernels.differences import difference
 from tests.support import examples

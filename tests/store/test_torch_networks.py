@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from archive.architecture.graph import Architecture
-from archive.architecture.operation_graphs import read_graph
+from archive.architecture.open_graphs.operation_graphs import read_graph
 from archive.exchange.dump import dump
 from archive.exchange.load import load
 from archive.store.architectures import Architectures

@@ -40,7 +40,7 @@ class RunMapping:
         curves: Curves: a column with a list, or the begin of the names of columns with steps,
             `train_loss` for `train_loss_1` and `train_loss_100`.
         graph: The network that it trained, as a graph of operations
-            (`archive.architecture.operation_graphs.read_graph`).
+            (`archive.architecture.open_graphs.operation_graphs.read_graph`).
         unordered: Operations of these graphs whose inputs have no order, beside sums, products and
             the like.
     """

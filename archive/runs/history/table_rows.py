@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from archive.architecture.graph import Architecture
-from archive.architecture.operation_graphs import read_graph
+from archive.architecture.open_graphs.operation_graphs import read_graph
 from archive.errors import InvalidArchitectureError, UsageError
 from archive.runs.arguments import split_seed
 from archive.runs.history.external_run import (

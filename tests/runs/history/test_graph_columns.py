@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from archive.agents.nearest import similar
-from archive.architecture.operation_graphs import read_graph
+from archive.architecture.open_graphs.operation_graphs import read_graph
 from archive.errors import UsageError
 from archive.queries.runs import find_runs, runs_of_network
 from archive.queries.tried.tree import read_tree

@@ -53,7 +53,7 @@ _EDGE_KEYS = ("edges", "links")
 _OWN_KEYS = frozenset([*_OPERATION_KEYS, *_INPUT_KEYS, *_NAME_KEYS])
 
 
-class _Node(NamedTuple):
+class _GraphNode(NamedTuple):
     """A node of a document.
 
     Attributes:
@@ -101,7 +101,7 @@ def read_graph(document: Any, commutative: Collection[str] = ()) -> Architecture
     return _network(nodes, _output_names(nodes, outputs), unordered)
 
 
-def _read_nodes(document: Any) -> dict[str, _Node]:
+def _read_nodes(document: Any) -> dict[str, _GraphNode]:
     """Return the nodes of a document by name."""
     if isinstance(document, Mapping):
         pairs = [(str(name), node) for name, node in document.items()]
@@ -116,7 +116,7 @@ def _read_nodes(document: Any) -> dict[str, _Node]:
     if not 1 <= len(pairs) <= MOST_NODES:
         raise InvalidArchitectureError(f"a graph has 1 to {MOST_NODES} nodes, got {len(pairs)}")
 
-    nodes: dict[str, _Node] = {}
+    nodes: dict[str, _GraphNode] = {}
     for name, node in pairs:
         if name in nodes:
             raise InvalidArchitectureError(f"two nodes are called {name!r:.60}")
@@ -135,7 +135,7 @@ def _name_of(node: Any, position: int) -> str:
     return str(position)
 
 
-def _read_node(name: str, node: Any) -> _Node:
+def _read_node(name: str, node: Any) -> _GraphNode:
     if isinstance(node, str):
         node = {"op": node}
 
@@ -163,7 +163,7 @@ def _read_node(name: str, node: Any) -> _Node:
         if key not in _OWN_KEYS and value is not None:
             settings[_setting_name(str(key))] = _setting(value)
 
-    return _Node(name, op, list(map(str, inputs)), settings)
+    return _GraphNode(name, op, list(map(str, inputs)), settings)
 
 
 def _check_label(label: str, what: str) -> None:
@@ -189,7 +189,7 @@ def _setting(value: Any) -> Any:
     return json.dumps(value, sort_keys=True)
 
 
-def _add_edges(nodes: dict[str, _Node], edges: Any) -> None:
+def _add_edges(nodes: dict[str, _GraphNode], edges: Any) -> None:
     """Add the inputs that are listed as edges, in the order of the list."""
     if not isinstance(edges, Sequence) or isinstance(edges, str):
         raise InvalidArchitectureError(f"the edges must be a list, got {brief(edges)}")
@@ -208,7 +208,7 @@ def _add_edges(nodes: dict[str, _Node], edges: Any) -> None:
         nodes[head].inputs.append(str(edge[0]))
 
 
-def _output_names(nodes: Mapping[str, _Node], outputs: Any) -> dict[str, str | None]:
+def _output_names(nodes: Mapping[str, _GraphNode], outputs: Any) -> dict[str, str | None]:
     """Return the nodes that are outputs, each with the name of the output; None without one."""
     if outputs is not None:
         if not isinstance(outputs, Sequence) or isinstance(outputs, str) or not outputs:
@@ -229,7 +229,7 @@ def _output_names(nodes: Mapping[str, _Node], outputs: Any) -> dict[str, str | N
 
 
 def _network(
-    nodes: Mapping[str, _Node], outputs: Mapping[str, str | None], commutative: Collection[str]
+    nodes: Mapping[str, _GraphNode], outputs: Mapping[str, str | None], commutative: Collection[str]
 ) -> Architecture:
     layers = [Layer(INPUT)]
     positions: dict[str, int] = {}
@@ -264,7 +264,7 @@ def _network(
 
 
 def _connections_to(
-    node: _Node, head: int, positions: Mapping[str, int], commutes: bool
+    node: _GraphNode, head: int, positions: Mapping[str, int], commutes: bool
 ) -> list[Connection]:
     """Return the edges to a node; one from the input for a node without inputs."""
     if not node.inputs:

@@ -1,0 +1,1 @@
+"""Graphs of any operations, whose names no vocabulary lists."""
