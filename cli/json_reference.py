@@ -141,6 +141,7 @@ _COMMANDS: dict[str, tuple[type | str, ...]] = {
     "study export": ("archive.cli.study.export:StudyExport",),
     "study export --format json": (ExportDocument,),
     "study export --format jsonl": (ExportLine,),
+    "study blocks": ("archive.searches.blocks:BlockReport",),
     "study gain": ("archive.searches.prospects:ProspectReport",),
     "study importance": ("archive.plots.data.importance:ImportanceReport",),
     "study plot": ("archive.cli.study.export:PlotFile",),

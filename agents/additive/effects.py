@@ -170,7 +170,7 @@ def learn(
         prior: Effects in a source study; None without one.
     """
     parent_vector = np.asarray(parent, np.int64)
-    usual = np.maximum(scores, fences(scores))
+    usual: Array = np.maximum(scores, fences(scores))
     is_parent = ~changed(vectors, parent_vector).any(axis=1)
     centre = float(usual[is_parent].mean())
     differences: Array = usual - centre
@@ -250,7 +250,7 @@ def _choose(
 def _are_shared(vectors: Vectors, parent: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return whether every changed choice of a network is one of another network, too: (n,)."""
     is_changed = changed(vectors, parent)
-    shared = np.ones(len(vectors), np.bool_)
+    shared: NDArray[np.bool_] = np.ones(len(vectors), np.bool_)
     for column, mask in zip(vectors.T, is_changed.T, strict=True):
         _, groups, counts = np.unique(column, return_inverse=True, return_counts=True)
         shared &= ~mask | (counts[groups] > 1)
@@ -260,5 +260,4 @@ def _are_shared(vectors: Vectors, parent: NDArray[np.int64]) -> NDArray[np.bool_
 
 def _invert(matrix: Array, noise: Array) -> Array:
     """Return the inverse of a covariance with noise on its diagonal."""
-    inverse: Array = np.linalg.inv(matrix + np.diag(noise))
-    return inverse
+    return np.asarray(np.linalg.inv(matrix + np.diag(noise)), np.float64)

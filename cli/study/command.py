@@ -127,6 +127,7 @@ class StudyDocument(StudyItem):
     cls=CommandGroup,
     modules={
         "best": "archive.cli.study.best",
+        "blocks": "archive.cli.study.blocks",
         "export": "archive.cli.study.export",
         "gain": "archive.cli.study.gain",
         "importance": "archive.cli.study.importance",

@@ -171,6 +171,14 @@ class DecoderNetwork(nn.Module):
 
         return self.balance * torch.stack(balances).sum() if balances else None
 
+    def read(self, stream: Tensor) -> Tensor:
+        """Return the logits of the stream behind the last block: (n, length, vocabulary)."""
+        x = self.norm(stream)
+        if self.rate_factor != 1:
+            x = self.rate_factor * x
+
+        return F.linear(x, self.embedding.weight) if self.head is None else self.head(x)
+
     def count_flops(self, input_shape: Sequence[int]) -> int:
         """Return the multiply-adds of one sequence (`archive.architecture.decoders.costs`)."""
         (length,) = input_shape
@@ -182,11 +190,7 @@ class DecoderNetwork(nn.Module):
         for index, block in enumerate(self.blocks):
             x = block(x, start, None if cache is None else cache.blocks[index])
 
-        x = self.norm(x)
-        if self.rate_factor != 1:
-            x = self.rate_factor * x
-
-        return F.linear(x, self.embedding.weight) if self.head is None else self.head(x)
+        return self.read(x)
 
     @torch.no_grad()
     def _draw(self) -> None:
