@@ -68,7 +68,8 @@ def parent(archive, store_settings):
 
 
 def test_blocks_are_scored_once(archive, store_settings, tmp_path, parent):
-    command = ("study", "blocks", "texts", "--steps", "2", "--part", "mixer", "--device", "cpu")
+    kinds = ("--part", "mixer", "--to", "attention", "--to", "none")
+    command = ("study", "blocks", "texts", "--steps", "2", "--device", "cpu", *kinds)
     with shell(store_settings, tmp_path) as user:
         first = user.types(*command, "--limit", "2", "--json")
         document = json.loads(first.stdout)
