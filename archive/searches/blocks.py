@@ -169,6 +169,8 @@ def study_blocks(
             f"no replacement in {parent}: its space has no other part of these kinds and blocks"
         )
 
+    # After the checks, so that a mistake leaves no empty study.
+    open_study(archive, session.study, budget=UNBOUNDED)
     chosen = wanted[:limit]
     measure = _Measurement(session, device)
     for seed in range(seeds):
@@ -221,7 +223,7 @@ class _Session:
         steps: int,
         weights_from: Sequence[str | Path],
     ) -> _Session:
-        """Read the parent, and open the study."""
+        """Read the parent; the study is not opened yet."""
         from archive.trainer.export import trained
         from archive.trainer.tasks import registry
         from archive.trainer.tasks.base import Task
@@ -253,9 +255,8 @@ class _Session:
             space_config=source.space_config,
             config={"agent": "block-additive", "parent": evaluation, "steps": steps},
         )
-        study = open_study(archive, requested, budget=UNBOUNDED)
         protocol = task.protocol(base)
-        return cls(archive, study, network, task, protocol, space, steps, saved.sha256)
+        return cls(archive, requested, network, task, protocol, space, steps, saved.sha256)
 
     @property
     def objective(self) -> str:
