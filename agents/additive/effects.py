@@ -51,7 +51,7 @@ _EQUAL = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class Prior:
+class SourceEffects:
     """Effects that other results tell beforehand.
 
     Attributes:
@@ -95,7 +95,7 @@ class Effects:
     weights: Array
     noise: Array
     scale: float
-    prior: Prior | None
+    prior: SourceEffects | None
     fantasies: Vectors
 
     def predict(self, vectors: Vectors) -> Array:
@@ -199,17 +199,17 @@ def learn(
 
 def _scaled(
     prior: Effects, vectors: Vectors, differences: Array, parent: NDArray[np.int64]
-) -> Prior:
+) -> SourceEffects:
     """Return a prior with the slope of least squares; one more result says that the slope is 1."""
-    expected = Prior(prior, 1.0).predict(vectors, parent[None])
+    expected = SourceEffects(prior, 1.0).predict(vectors, parent[None])
     power = float(expected @ expected)
     several = int((expected != 0).sum())
     if not power or not several:
-        return Prior(prior, 1.0)
+        return SourceEffects(prior, 1.0)
 
     further = power / several
     slope = (float(expected @ differences) + further) / (power + further)
-    return Prior(prior, max(slope, 0.0))
+    return SourceEffects(prior, max(slope, 0.0))
 
 
 def _choose(
