@@ -136,6 +136,7 @@ def test_runs_of_an_earlier_release_get_their_texts(former):
     check_migrated(former)
 
 
+@pytest.mark.every_server
 def test_a_killed_migration_goes_on(former, store_settings):
     environment = {**os.environ, **settings.environment(store_settings)}
     ended = subprocess.run(
@@ -148,6 +149,7 @@ def test_a_killed_migration_goes_on(former, store_settings):
     check_migrated(former)
 
 
+@pytest.mark.every_server
 def test_many_may_migrate_at_once(former, open_connection, monkeypatch):
     monkeypatch.setattr(run_texts, "BATCH", 1)
     connections = [open_connection() for _ in range(4)]
