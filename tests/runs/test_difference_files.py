@@ -84,6 +84,30 @@ def test_names_of_a_difference_without_prefixes():
     assert list_changed_files(None) == []
 
 
+RENAMED = """diff --git a/old.py b/new.py
+similarity index 90%
+rename from old.py
+rename to new.py
+index 1..2 100644
+--- a/old.py
++++ b/new.py
+@@ -1 +1 @@
+-a
++b
+"""
+
+
+def test_a_renamed_file_is_one_file():
+    (file,) = files_of_difference(RENAMED)
+    kinds = [kind for kind, _ in file.lines]
+    assert (file.path, kinds) == ("new.py", ["place", "removed", "added"])
+
+
+def test_numbers_of_a_hunk_may_have_any_length():
+    text = f"--- a/m.py\n+++ b/m.py\n@@ -1,{'9' * 5000} +1 @@\n+b\n"
+    assert changed_lines(text) == {("m.py", "+b"): 1}
+
+
 MISCOUNTED = """--- a/train.py
 +++ b/train.py
 @@ -1,9 +1,9 @@
@@ -112,7 +136,9 @@ def test_hunks_that_models_miscount_and_files_without_numbers():
     ]
 
 
-@pytest.mark.parametrize("diff", [TWO_FILES, OF_GIT, MISCOUNTED, "+a\n-b\n", "prose\n- item\n"])
+@pytest.mark.parametrize(
+    "diff", [TWO_FILES, OF_GIT, RENAMED, MISCOUNTED, "+a\n-b\n", "prose\n- item\n"]
+)
 def test_all_readers_count_the_same_lines(diff):
     files = [file for file in files_of_difference(diff) if file.added or file.removed]
     counts = {file.path: (file.added, file.removed) for file in files}

@@ -17,8 +17,12 @@ ChangedLines = Counter[tuple[str, str]]
 
 LineKind = Literal["same", "added", "removed", "place", "note"]
 
-_HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
-_OF_GIT = re.compile(r"(?:index|(?:new|deleted) file mode|(?:old|new) mode|similarity index) ")
+# Python reads no number of thousands of digits.
+_HUNK = re.compile(r"@@ -\d+(?:,(\d{1,9}))? \+\d+(?:,(\d{1,9}))? @@")
+_OF_GIT = re.compile(
+    r"(?:index|(?:new|deleted) file mode|(?:old|new) mode|(?:dis)?similarity index"
+    r"|(?:rename|copy) (?:from|to)) "
+)
 _KINDS: dict[str, LineKind] = {"+": "added", "-": "removed", " ": "same"}
 _CHANGES = ("added", "removed")
 _END_OF_PATCH = "--"
@@ -60,10 +64,10 @@ def changed_lines(diff: str) -> ChangedLines:
     `git diff` and of `archive record` are comparable.
     """
     lines: ChangedLines = Counter()
-    for path, text in split_files(diff).items():
-        for line in read_difference(text):
-            if line.kind in _CHANGES and line.text[1:].strip():
-                lines[path, line.text[0] + line.text[1:].strip()] += 1
+    for line in read_difference(diff):
+        content = line.text[1:].strip()
+        if line.kind in _CHANGES and content:
+            lines[line.path, line.text[0] + content] += 1
 
     return lines
 
