@@ -157,6 +157,11 @@ def import_history(
 
     added = add_missing(archive, name, agent, make_additions, "run")
     builds = imported.builds()
+    if builds:
+        # Rows that an earlier import added without their graphs are other configurations.
+        stored = {proposal.architecture_key for proposal in archive.proposals.list(name)}
+        builds = [build for build in builds if build.configuration.key in stored]
+
     for part in batched(builds, BATCH):
         archive.builds.add(part)
 

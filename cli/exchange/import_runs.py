@@ -123,7 +123,8 @@ def import_runs(ctx: click.Context, /, file: Path, as_json: bool, **options: Any
         graph=options["graph"],
         unordered=listed("--unordered", "operation", options["unordered"]) or (),
     )
-    rows = read_rows(file, options["items"], (mapping.identity, mapping.parent, mapping.motivation))
+    texts = (mapping.identity, mapping.parent, mapping.motivation, mapping.graph)
+    rows = read_rows(file, options["items"], texts)
     if mapping.status is None and any(STATUS in row for row in rows):
         mapping = replace(mapping, status=STATUS)
 

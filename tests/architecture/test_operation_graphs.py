@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from copy import deepcopy
+from datetime import datetime
 
 import pytest
 from hypothesis import given
@@ -116,6 +117,36 @@ def test_a_graph_without_states_ends_where_nothing_is_fed():
     assert total_mass(network) == pytest.approx(1.2)
 
 
+def test_a_second_key_of_an_operation_or_of_inputs_is_an_attribute():
+    kinds = ({"type": "depthwise"}, {"type": "plain"}, {"in": 3}, {"in": 4}, {"label": "first"})
+    keys = set()
+    for kind in kinds:
+        keys.add(read_graph({"a": {"op": "conv", "input": ["x"], **kind}}).key)
+
+    assert len(keys) == len(kinds)
+    named = read_graph({"a": {"op": "conv", "input": ["x"], "name": "any", "id": 7}})
+    assert named.key == read_graph({"a": {"op": "conv", "input": ["x"]}}).key
+
+
+def test_a_node_may_be_several_outputs():
+    nodes = {"a": {"op": "tanh", "input": "x"}, "b": {"op": "relu", "input": "x"}}
+    keys = set()
+    for outputs in (["a", "b", "a"], ["b", "b", "a"], ["b", "a"], ["a", "b"]):
+        keys.add(read_graph({"nodes": nodes, "outputs": outputs}).key)
+
+    assert len(keys) == 4
+
+
+def test_odd_names_of_nodes_and_attributes():
+    network = read_graph('{"a\\u0000\\ud800": {"op": "tanh", "3d": 1, "role": "x"}}')
+    assert network.layers[1].name == "a??"
+    assert dict(network.layers[1].attributes) == {"_3d": 1, "role_": "x"}
+    cell = {"nodes": {"op": "linear", "input": "x"}, "h_new_0": {"op": "tanh", "input": "nodes"}}
+    renamed_cell = {"n": cell["nodes"], "h_new_0": {"op": "tanh", "input": "n"}}
+    assert read_graph(cell).key == read_graph(renamed_cell).key
+    assert read_graph({"nodes": GATED, "edges": None}).key == read_graph(GATED).key
+
+
 @pytest.mark.parametrize(
     ("document", "reason"),
     [
@@ -132,6 +163,21 @@ def test_a_graph_without_states_ends_where_nothing_is_fed():
         ({"nodes": GATED, "outputs": ["y"]}, "'y' is no node"),
         ({"nodes": GATED, "edges": [["x", "y"]]}, "'y', which is no node"),
         ({"nodes": GATED, "edges": 7}, "must be a list"),
+        ({"nodes": GATED, "edges": ["xz"]}, "a pair of nodes"),
+        ({"nodes": GATED, "edges": [["x", "z", "conv"]]}, "without further values"),
+        ({"nodes": GATED, "edges": [{"target": "z"}]}, "a pair of nodes"),
+        (
+            {"nodes": GATED, "links": [{"source": "x", "target": "z", "op": "conv"}]},
+            "without further values",
+        ),
+        ({"nodes": GATED, "outputs": ["z"] * 1001}, "at most 1000 outputs"),
+        ({"a": {"op": "sum", "input": ["x"] * 10_001}}, "at most 10000 inputs"),
+        ({"a": {"op": "tanh", "input": True}}, "must be a list of names"),
+        ({"a": {"op": "tanh", "a b": 1, "a-b": 2}}, "two keys that are the attribute a_b"),
+        ({"a": {"op": "tanh", "at": [datetime(2026, 1, 1)]}}, "a value of JSON"),
+        ({"a": {"op": "tanh", "at": b"x"}}, "a value of JSON"),
+        ('{"a": {"op": "tanh"}, "a": {"op": "relu"}}', "two 'a' in one object"),
+        ('{"a": {"op": "tanh", "s": %s}}' % ("[" * 100_000 + "]" * 100_000), "no JSON"),
     ],
 )
 def test_other_documents_are_refused(document, reason):

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from archive.architecture.graph import Architecture, Connection
@@ -36,6 +36,8 @@ NAME = "graph"
 GRAPH = define(NAME, (), dead_ends=True, attributes=True, arguments=True, is_open=True)
 
 MOST_NODES = 1_000
+MOST_INPUTS = 10_000
+"""Inputs of all nodes of a graph together."""
 
 COMMUTATIVE = frozenset(
     "add addition sum plus mul mult multiply multiplication prod product times max maximum min minimum "
@@ -50,7 +52,9 @@ _OPERATION_KEYS = ("op", "operation", "type", "label")
 _INPUT_KEYS = ("input", "inputs", "in")
 _NAME_KEYS = ("name", "id")
 _EDGE_KEYS = ("edges", "links")
-_OWN_KEYS = frozenset([*_OPERATION_KEYS, *_INPUT_KEYS, *_NAME_KEYS])
+_EDGE_ENDS = ("source", "target")
+_EDGE_NAMES = frozenset(["key", "id"])
+"""Keys of an edge that tell it from others, as networkx writes them."""
 
 
 class _GraphNode(NamedTuple):
@@ -84,21 +88,50 @@ def read_graph(document: Any, commutative: Collection[str] = ()) -> Architecture
     """
     if isinstance(document, str):
         try:
-            document = json.loads(document)
+            document = json.loads(document, object_pairs_hook=_object)
         except (ValueError, RecursionError) as error:
             raise InvalidArchitectureError(f"the graph is no JSON: {error!s:.80}") from None
 
     outputs = None
     edges: Any = ()
-    if isinstance(document, Mapping) and isinstance(document.get("nodes"), Mapping | list):
+    if isinstance(document, Mapping) and _has_nodes(document):
         outputs = document.get("outputs")
-        edges = next((document[key] for key in _EDGE_KEYS if key in document), ())
+        key = _first_key(document, _EDGE_KEYS)
+        edges = () if key is None else document[key]
         document = document["nodes"]
 
     nodes = _read_nodes(document)
     _add_edges(nodes, edges)
     unordered = {name.lower() for name in commutative} | COMMUTATIVE
     return _network(nodes, _output_names(nodes, outputs), unordered)
+
+
+def _object(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON, of which Python would keep the last of two equal names."""
+    values: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in values:
+            raise InvalidArchitectureError(f"the graph has two {name!r:.60} in one object")
+
+        values[name] = value
+
+    return values
+
+
+def _has_nodes(document: Mapping[Any, Any]) -> bool:
+    """Return whether a document has a list of nodes, rather than a node that is called `nodes`."""
+    nodes = document.get("nodes")
+    return isinstance(nodes, list) or (isinstance(nodes, Mapping) and not _is_node(nodes))
+
+
+def _is_node(value: Mapping[Any, Any]) -> bool:
+    key = _first_key(value, _OPERATION_KEYS)
+    return key is not None and isinstance(value[key], str)
+
+
+def _first_key(value: Mapping[Any, Any], keys: Iterable[str]) -> str | None:
+    """Return the first of some keys that has a value."""
+    return next((key for key in keys if value.get(key) is not None), None)
 
 
 def _read_nodes(document: Any) -> dict[str, _GraphNode]:
@@ -127,12 +160,8 @@ def _read_nodes(document: Any) -> dict[str, _GraphNode]:
 
 
 def _name_of(node: Any, position: int) -> str:
-    if isinstance(node, Mapping):
-        for key in _NAME_KEYS:
-            if node.get(key) is not None:
-                return str(node[key])
-
-    return str(position)
+    key = _first_key(node, _NAME_KEYS) if isinstance(node, Mapping) else None
+    return str(position if key is None else node[key])
 
 
 def _read_node(name: str, node: Any) -> _GraphNode:
@@ -144,26 +173,48 @@ def _read_node(name: str, node: Any) -> _GraphNode:
             f"the node {name!r:.60} must be an object with op and input, got {brief(node)}"
         )
 
-    op = next((node[key] for key in _OPERATION_KEYS if node.get(key) is not None), None)
+    op_key = _first_key(node, _OPERATION_KEYS)
+    op = None if op_key is None else node[op_key]
     if not isinstance(op, str):
         raise InvalidArchitectureError(f"the node {name!r:.60} has no operation: its key is op")
 
     _check_label(op, f"the operation of the node {name!r:.60}")
-    inputs = next((node[key] for key in _INPUT_KEYS if node.get(key) is not None), ())
-    if isinstance(inputs, str | int):
+    input_key = _first_key(node, _INPUT_KEYS)
+    inputs = () if input_key is None else node[input_key]
+    if _is_name(inputs):
         inputs = [inputs]
 
-    if not isinstance(inputs, Sequence) or not all(isinstance(item, str | int) for item in inputs):
+    if not isinstance(inputs, Sequence) or not all(map(_is_name, inputs)):
         raise InvalidArchitectureError(
             f"the inputs of the node {name!r:.60} must be a list of names, got {brief(inputs)}"
         )
 
-    settings = {}
+    # A second key of an operation, such as the type of a convolution, tells nodes apart as well.
+    further = {}
     for key, value in node.items():
-        if key not in _OWN_KEYS and value is not None:
-            settings[_setting_name(str(key))] = _setting(value)
+        if key not in (op_key, input_key, *_NAME_KEYS) and value is not None:
+            further[str(key)] = value
 
-    return _GraphNode(name, op, list(map(str, inputs)), settings)
+    return _GraphNode(name, op, list(map(str, inputs)), _settings_of(name, further))
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool)
+
+
+def _settings_of(node: str, further: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the further keys of a node as attributes."""
+    settings: dict[str, Any] = {}
+    for key, value in further.items():
+        name = _setting_name(key)
+        if name in settings:
+            raise InvalidArchitectureError(
+                f"the node {node!r:.60} has two keys that are the attribute {name}"
+            )
+
+        settings[name] = _setting(value)
+
+    return settings
 
 
 def _check_label(label: str, what: str) -> None:
@@ -175,8 +226,11 @@ def _check_label(label: str, what: str) -> None:
 
 
 def _setting_name(key: str) -> str:
-    name = re.sub(r"\W", "_", key, flags=re.ASCII)[:100]
-    return f"{name}_" if name == ROLE or not name.isidentifier() else name
+    name = re.sub(r"\W", "_", key, flags=re.ASCII)
+    if name == ROLE:
+        name = f"{name}_"
+
+    return (name if name.isidentifier() else f"_{name}")[:100]
 
 
 def _setting(value: Any) -> Any:
@@ -186,7 +240,13 @@ def _setting(value: Any) -> Any:
     if is_plain or (is_list and isinstance(value[0], bool | int | float | str)):
         return value
 
-    return json.dumps(value, sort_keys=True)
+    try:
+        return json.dumps(value, sort_keys=True)
+    except (TypeError, ValueError, RecursionError):
+        # A table may be Parquet, and its values times or bytes.
+        raise InvalidArchitectureError(
+            f"an attribute of a node is a value of JSON, got {brief(value)}"
+        ) from None
 
 
 def _add_edges(nodes: dict[str, _GraphNode], edges: Any) -> None:
@@ -195,47 +255,79 @@ def _add_edges(nodes: dict[str, _GraphNode], edges: Any) -> None:
         raise InvalidArchitectureError(f"the edges must be a list, got {brief(edges)}")
 
     for edge in edges:
-        if isinstance(edge, Mapping):
-            edge = [edge.get("source"), edge.get("target")]
-
-        if not isinstance(edge, Sequence) or len(edge) < 2:
-            raise InvalidArchitectureError(f"an edge is a pair of nodes, got {brief(edge)}")
-
-        head = str(edge[1])
+        tail, head = _ends_of(edge)
         if head not in nodes:
             raise InvalidArchitectureError(f"an edge leads to {head!r:.60}, which is no node")
 
-        nodes[head].inputs.append(str(edge[0]))
+        nodes[head].inputs.append(tail)
 
 
-def _output_names(nodes: Mapping[str, _GraphNode], outputs: Any) -> dict[str, str | None]:
-    """Return the nodes that are outputs, each with the name of the output; None without one."""
+def _ends_of(edge: Any) -> tuple[str, str]:
+    """Return the names of the nodes that an edge joins."""
+    ends = edge
+    if isinstance(edge, Mapping):
+        ends = [edge.get(key) for key in _EDGE_ENDS]
+        for key, value in edge.items():
+            # An operation of an edge, which would tell two graphs apart.
+            if key not in (*_EDGE_ENDS, *_EDGE_NAMES) and value is not None:
+                ends = None
+
+    is_pair = isinstance(ends, Sequence) and not isinstance(ends, str) and len(ends) == 2
+    if not is_pair or not all(map(_is_name, ends)):
+        raise InvalidArchitectureError(
+            f"an edge is a pair of nodes, without further values, got {brief(edge)}"
+        )
+
+    return str(ends[0]), str(ends[1])
+
+
+def _output_names(nodes: Mapping[str, _GraphNode], outputs: Any) -> list[tuple[str, str | None]]:
+    """Return the nodes that are outputs, each with the name of the output; None without one.
+
+    A node may be several outputs.
+    """
     if outputs is not None:
         if not isinstance(outputs, Sequence) or isinstance(outputs, str) or not outputs:
             raise InvalidArchitectureError(f"outputs must be a list of nodes, got {brief(outputs)}")
+
+        if len(outputs) > MOST_NODES:
+            raise InvalidArchitectureError(
+                f"a graph has at most {MOST_NODES} outputs, got {len(outputs)}"
+            )
 
         for name in outputs:
             if str(name) not in nodes:
                 raise InvalidArchitectureError(f"the output {name!r:.60} is no node")
 
-        return {str(name): f"output_{number}" for number, name in enumerate(outputs)}
+        return [(str(name), f"output_{number}") for number, name in enumerate(outputs)]
 
     recurrent = [name for name in nodes if _RECURRENT.fullmatch(name)]
     if recurrent:
-        return {name: name for name in recurrent}
+        return [(name, name) for name in recurrent]
 
-    used = {name for node in nodes.values() for name in node.inputs}
-    return {name: None for name in nodes if name not in used}
+    used: set[str] = set()
+    for node in nodes.values():
+        used.update(node.inputs)
+
+    return [(name, None) for name in nodes if name not in used]
 
 
 def _network(
-    nodes: Mapping[str, _GraphNode], outputs: Mapping[str, str | None], commutative: Collection[str]
+    nodes: Mapping[str, _GraphNode],
+    outputs: Sequence[tuple[str, str | None]],
+    commutative: Collection[str],
 ) -> Architecture:
+    number = sum(len(node.inputs) for node in nodes.values())
+    if number > MOST_INPUTS:
+        raise InvalidArchitectureError(
+            f"the nodes of a graph have at most {MOST_INPUTS} inputs, got {number}"
+        )
+
     layers = [Layer(INPUT)]
     positions: dict[str, int] = {}
     for node in nodes.values():
         positions[node.name] = len(layers)
-        layers.append(Layer(node.op, attributes=Attributes(node.settings), name=node.name[:100]))
+        layers.append(Layer(node.op, attributes=Attributes(node.settings), name=_module(node.name)))
 
     connections: list[Connection] = []
     for node in nodes.values():
@@ -249,8 +341,8 @@ def _network(
 
         connections += _connections_to(node, head, positions, node.op.lower() in commutative)
 
-    last = len(layers) + sum(output is not None for output in outputs.values())
-    for name, output in outputs.items():
+    last = len(layers) + sum(output is not None for _, output in outputs)
+    for name, output in outputs:
         tail = positions[name]
         if output is not None:
             connections.append((tail, len(layers), 0))
@@ -261,6 +353,11 @@ def _network(
 
     layers.append(Layer(OUTPUT))
     return Architecture(NAME, layers, connections)
+
+
+def _module(name: str) -> str:
+    """Return the name of a node as the name of its layer, which servers store and terminals show."""
+    return "".join(letter if letter.isprintable() else "?" for letter in name[:100])
 
 
 def _connections_to(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from archive.architecture.graph import Architecture
@@ -109,7 +109,8 @@ class _Table:
         for position, row in enumerate(self._rows):
             cell = None if column is None else row.get(column)
             try:
-                network = None if cell in (None, "") else read_graph(cell, self._mapping.unordered)
+                is_empty = _is_missing(cell) or cell == ""
+                network = None if is_empty else read_graph(cell, self._mapping.unordered)
             except InvalidArchitectureError as error:
                 raise UsageError(
                     f"row {position + 1} has no graph in the column {column}: {error}"
@@ -117,7 +118,28 @@ class _Table:
 
             networks.append(network)
 
+        self._check_unordered(networks)
         return networks
+
+    def _check_unordered(self, networks: Iterable[Architecture | None]) -> None:
+        """Check that the operations without an order of inputs are operations of the graphs.
+
+        Raises:
+            UsageError: One is not: its graphs would be told apart by the order.
+        """
+        operations: set[str] = set()
+        for network in networks:
+            if network is not None:
+                operations.update(layer.op for layer in network.layers[1:-1])
+
+        lowered = {operation.lower() for operation in operations}
+        for name in self._mapping.unordered:
+            if name.lower() not in lowered:
+                listed = ", ".join(sorted(operations)[:20]) or "none"
+                raise UsageError(
+                    f"no graph has the operation {name!r:.60} without an order of inputs; "
+                    f"operations: {listed}"
+                )
 
     def _read_identities(self) -> dict[str, int]:
         """Return the position of each row by its id."""
@@ -135,8 +157,12 @@ class _Table:
 
             if identity in positions:
                 self._check_repeat(identity, positions[identity], position)
-                repeats[identity] = repeats.get(identity, 1) + 1
-                identity = f"{identity} ({repeats[identity]})"
+                number = repeats.get(identity, 1) + 1
+                while f"{identity} ({number})" in positions:
+                    number += 1
+
+                repeats[identity] = number
+                identity = f"{identity} ({number})"
 
             positions[identity] = position
 
@@ -195,9 +221,7 @@ class _Table:
         values = {}
         for column in self._values:
             value = row.get(column)
-            # JSON writes what is missing as null or NaN.
-            is_missing = value is None or (isinstance(value, float) and math.isnan(value))
-            if not is_missing:
+            if not _is_missing(value):
                 values[re.sub(r"[^A-Za-z0-9_]", "_", column)] = value
 
         return values
@@ -242,3 +266,8 @@ class _Table:
             curve[name] = [points[step].get(name, math.nan) for step in steps]
 
         return curve
+
+
+def _is_missing(cell: Any) -> bool:
+    """Return whether a cell has no value: JSON and Parquet write null or NaN."""
+    return cell is None or (isinstance(cell, float) and math.isnan(cell))

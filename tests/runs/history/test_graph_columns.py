@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 
 import pytest
@@ -18,6 +19,7 @@ from archive.runs.history.table_rows import runs_of_rows
 from archive.runs.imported import import_runs
 from archive.store.records import State
 from tests.support.networks.cells import GATED, renamed
+from tests.support.stores import count
 
 PLAIN = {
     "f": {"op": "linear", "input": ["x", "h_prev_0"]},
@@ -90,6 +92,36 @@ def test_each_run_builds_its_cell(archive):
 def test_rows_without_a_graph_or_with_one_id_are_one_line(changes, message):
     with pytest.raises(UsageError, match=message):
         runs_of_rows([{**ROWS[0], **changes}, *ROWS[1:]], MAPPING)
+
+
+def test_a_repeat_never_takes_the_id_of_another_row():
+    rows = []
+    for identity, loss in (("2 (2)", 1.0), ("2", 2.0), ("2", 3.0)):
+        rows.append({**ROWS[1], "id": identity, "of": None, "loss": loss})
+
+    runs = runs_of_rows(rows, MAPPING).runs
+    expected = [("2 (2)", 1.0), ("2", 2.0), ("2 (3)", 3.0)]
+    assert [(run.identity, run.metrics["loss"]) for run in runs] == expected
+
+
+def test_a_cell_without_a_value_has_no_graph():
+    rows = [{"cell": cell, "loss": 1.0} for cell in (None, "", math.nan, GATED)]
+    mapping = RunMapping("loss", "minimise", graph="cell")
+    networks = [run.network for run in runs_of_rows(rows, mapping).runs]
+    assert networks[:3] == [None] * 3 and networks[3] is not None
+
+
+def test_an_unordered_operation_is_one_of_the_graphs():
+    runs_of_rows(ROWS, replace(MAPPING, unordered=("Linear",)))
+    with pytest.raises(UsageError, match=r"no graph has the operation 'liner'.* blend, .*linear"):
+        runs_of_rows(ROWS, replace(MAPPING, unordered=("liner",)))
+
+
+def test_runs_that_were_imported_without_their_graphs_get_none(archive):
+    import_runs(archive, "s", ROWS[:1], replace(MAPPING, graph=None, values=("size",)))
+    result = import_runs(archive, "s", ROWS[:1], replace(MAPPING, values=("size",)))
+    assert (result.added, result.networks) == (0, None)
+    assert count(archive.connection, "(:Architecture {space: 'graph'})") == 0
 
 
 def test_published_recurrent_cells(shared_data):
