@@ -170,7 +170,7 @@ def test_a_process_of_its_own_delivers_and_the_program_does_not_wait(
     arguments = ("record", "--study", "own", "--", sys.executable, "-c", "print('loss: 1')")
     done = Shell(store_settings, tmp_path).runs(*arguments)
     assert done.stdout == "loss: 1\n"
-    assert "for the study own, or own-runs if that is a search" in done.stderr
+    assert "own-runs if that is a search that cannot have it: loss 1\n" in done.stderr
     for _ in range(600):
         if "own" in archive.studies.names() and archive.studies.evaluations("own"):
             break
