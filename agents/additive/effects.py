@@ -113,11 +113,10 @@ class Effects:
 
     def variance(self, vectors: Vectors) -> Array:
         """Return the posterior variance of f: (m,) float64, never negative."""
-        counts = changed(vectors, self.parent).sum(axis=1).astype(np.float64)
-        prior = counts**2 + 2.0 * counts
+        counts = changed(vectors, self.parent).sum(axis=1)
         cross = self._kernel(self._conditioned, vectors)
         explained = np.einsum("nm,nm->m", cross, self._inverse @ cross)
-        variances: Array = self.scale * np.clip(prior - explained, 0.0, None)
+        variances: Array = self.scale * np.clip(_diagonal(counts) - explained, 0.0, None)
         return variances
 
     def hallucinate(self, vectors: Vectors) -> Effects:
@@ -158,6 +157,12 @@ def kernel(first: Vectors, second: Vectors, parent: NDArray[np.int64]) -> Array:
     return total
 
 
+def _diagonal(counts: NDArray[np.int64]) -> Array:
+    """Return k(x, x) of networks with this many changed decisions: m (m + 2)."""
+    diagonal: Array = counts * (counts + 2.0)
+    return diagonal
+
+
 def learn(
     vectors: Vectors, scores: Array, parent: Sequence[int], prior: Effects | None = None
 ) -> Effects:
@@ -186,10 +191,10 @@ def learn(
     ridge, interaction = _choose(matrix, differences, pairs, shared)
     noise: Array = ridge * (1.0 + interaction * pairs)
     weights = _invert(matrix, noise) @ differences
-    several = counts > 0
+    others = counts > 0
     scale = 0.0
-    if several.any():
-        scale = float(np.mean(differences[several] ** 2 / (2.0 * counts[several] + 1.0)))
+    if others.any():
+        scale = float(np.mean(differences[others] ** 2 / _diagonal(counts[others])))
 
     nothing = np.empty((0, vectors.shape[1]), np.int64)
     return Effects(

@@ -36,24 +36,30 @@ class HistoryEffects:
 
     def parent(self, history: History) -> list[int] | None:
         """Return the decisions of the parent that the key names; None without one."""
-        network = self.named(history)
-        if network is None:
+        networks = self.named(history)
+        if not networks:
             return None
 
-        encoded = self.vectors.encode([network.functional])
-        return encoded[0].tolist() if is_known(encoded)[0] else None
+        choices: list[int] = self.vectors.encode([networks[0].functional])[0].tolist()
+        return choices
 
-    def named(self, history: History) -> Architecture | None:
-        """Return the network of the key, in the history or a source; None without a key."""
+    def named(self, history: History) -> list[Architecture]:
+        """Return the networks with decisions in the history and its sources that the key names."""
         if self.key is None:
-            return None
+            return []
 
-        sources = [observation for source in history.sources for observation in source.observations]
-        for network in [*history.known.values(), *architectures_of(sources)]:
-            if network.key.startswith(self.key) or network.functional_key.startswith(self.key):
-                return network
+        networks = dict(history.known)
+        for source in history.sources:
+            for network in architectures_of(source.observations):
+                networks.setdefault(network.functional_key, network)
 
-        return None
+        named = []
+        for network in networks.values():
+            begins = network.key.startswith(self.key) or network.functional_key.startswith(self.key)
+            if begins and is_known(self.vectors.encode([network.functional]))[0]:
+                named.append(network)
+
+        return named
 
     def prior(self, history: History) -> Effects | None:
         """Return the effects in the source of the same space with the most results; None without."""

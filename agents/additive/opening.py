@@ -47,16 +47,17 @@ class Opening:
     ) -> tuple[list[Suggestion], int | None]:
         """See `SourceUse.suggest_first`."""
         del generator
+        named = self._named(history)
         prior = self.effects.prior(history)
         if prior is not None:
             return ([] if history.usable else self._of_source(prior, history, n)), 0
 
-        first = 0 if self.effects.key is not None else self.n_initial
+        first = self.n_initial if named is None else 0
         evaluations = len(history.usable) + len(history.pending)
         if evaluations < first:
             return [], None
 
-        parent = self._parent(history)
+        parent = self._best(history) if named is None else named
         count = min(n, first + self.replacements - evaluations)
         if parent is None or count < 1:
             return [], first
@@ -78,22 +79,31 @@ class Opening:
 
         return suggestions
 
-    def _parent(self, history: History) -> Architecture | None:
-        """Return the parent of replacements.
+    def _named(self, history: History) -> Architecture | None:
+        """Return the network of the parent's key; None without a key.
 
         Raises:
-            UsageError: No network has the key.
+            UsageError: No network has the key, or several begin with it.
         """
-        if self.effects.key is not None:
-            named = self.effects.named(history)
-            if named is None or not is_known(self.effects.vectors.encode([named]))[0]:
-                raise UsageError(
-                    f"parent {self.effects.key!r} is the key of no network with decisions in the "
-                    "study or its sources: archive study best shows keys"
-                )
+        key = self.effects.key
+        if key is None:
+            return None
 
-            return named
+        networks = self.effects.named(history)
+        if not networks:
+            raise UsageError(
+                f"parent {key!r} is the key of no network with decisions in the "
+                "study or its sources: archive study best shows keys"
+            )
 
+        if len(networks) > 1:
+            keys = ", ".join(network.key[: len(key) + 4] for network in networks[:4])
+            raise UsageError(f"several networks begin with the parent {key!r}, such as {keys}")
+
+        return networks[0]
+
+    def _best(self, history: History) -> Architecture | None:
+        """Return the parent of the effects; None where no network has decisions."""
         effects = self.effects.of(history)
         if effects is None:
             return None
@@ -108,7 +118,7 @@ class Opening:
         start = vectors.encode([parent.functional])[0].tolist()
         taken = set(history.known)
         suggestions: list[Suggestion] = []
-        if parent.functional_key not in taken:
+        if parent.functional_key not in taken and vectors.space.contains(parent):
             # The parent is known of a source alone.
             taken.add(parent.functional_key)
             suggestions.append(Suggestion(parent))

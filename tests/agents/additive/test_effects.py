@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from archive.agents.additive.effects import learn
+from archive.agents.additive.effects import kernel, learn
 from archive.agents.additive.vectors import choose_parent, replacements_of
 
 PARENT = (0, 0, 0)
@@ -55,6 +55,18 @@ def test_covariance_agrees_with_the_variance():
     covariance = effects.covariance(several)
     np.testing.assert_allclose(np.diagonal(covariance), effects.variance(several), atol=1e-9)
     assert np.linalg.eigvalsh(covariance).min() > -1e-9
+
+
+def test_the_scale_is_the_variance_of_one_part_of_an_effect():
+    rng = np.random.default_rng(0)
+    vectors = np.concatenate([np.zeros((1, 6), int), rng.integers(0, 6, (60, 6))])
+    covariance = kernel(vectors, vectors, np.zeros(6, int))
+    scales = []
+    for _ in range(60):
+        scores = rng.multivariate_normal(np.zeros(61), 0.25 * covariance, method="svd")
+        scales.append(learn(vectors, scores, [0] * 6).scale)
+
+    assert np.mean(scales) == pytest.approx(0.25, rel=0.3)
 
 
 def test_effects_of_a_source():

@@ -160,6 +160,30 @@ def test_a_named_parent(table):
     with pytest.raises(UsageError, match="parent '000000000000' is the key of no network"):
         missing.propose(history, 1, np.random.default_rng(0))
 
+    # Also where a source opens the study.
+    source = SourceStudy("blocks", "task", "other", space.name, history.observations)
+    with pytest.raises(UsageError, match="parent '000000000000' is the key of no network"):
+        missing.propose(History(sources=(source,)), 1, np.random.default_rng(0))
+
+    several = agents.get("block-additive", space, parent="")
+    with pytest.raises(UsageError, match="several networks begin with the parent ''"):
+        several.propose(history, 1, np.random.default_rng(0))
+
+
+def test_a_parent_that_does_not_meet_the_constraints_is_not_suggested(table):
+    space, _, prices = table
+    limited = constrain(
+        space, [parse("price<=149")], {"price": lambda networks: sums(space, networks, prices)}
+    )
+    parent = network_of(space, [0] * BLOCKS)
+    # It failed in the source, which has no effects then.
+    source = SourceStudy("blocks", "task", "other", space.name, observed([parent], [np.nan]))
+    agent = agents.get("block-additive", limited, parent=parent.key)
+    batch = agent.propose(History(sources=(source,)), 3, np.random.default_rng(0))
+    for suggestion in batch:
+        assert limited.contains(suggestion.architecture)
+        assert (choices_of(space, suggestion.architecture) != 0).sum() == 1
+
 
 def test_scores_of_a_source_open_a_study(table):
     space, effects, _ = table
