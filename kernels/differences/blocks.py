@@ -145,6 +145,10 @@ def _stream_part(
     if design.vocabulary != other.vocabulary:
         reasons.append(f"vocabulary {design.vocabulary} → {other.vocabulary}")
 
+    if cost and not reasons:
+        # Settings that members of the space do not have: `archive arch diff` names them.
+        reasons.append("settings of the stream")
+
     ends = [(network.children[0][0],) for network in (first, second)]
     change = "changed" if reasons else "matched"
     return DifferencePart("stream", change, ends[0], ends[1], cost, ", ".join(reasons))  # type: ignore[arg-type]
@@ -179,6 +183,7 @@ def _block_part(
 
 
 def _text(block: Block, width: int) -> str:
-    parts = [text_of(part, width) for part in block.parts]
+    # The rotary base of a block counts in the distance.
+    parts = [text_of(part, width, whole=True) for part in block.parts]
     words = (" beside " if block.parallel else ", ").join(parts)
-    return f"{words}, sandwich norms" if block.norm == "sandwich" else words
+    return words if block.norm == "pre" else f"{words}, {block.norm} norms"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from archive import kernels
-from archive.architecture.decoders.design import Block, design_of
+from archive.architecture.decoders.design import Block, Design, StreamSettings, design_of
 from archive.architecture.decoders.parts import (
     Attention,
     GatedDelta,
@@ -20,6 +20,7 @@ from archive.architecture.decoders.parts import (
     SwiGlu,
 )
 from archive.architecture.graph import Architecture
+from archive.architecture.layer import Attributes
 from archive.errors import InvalidArchitectureError
 from archive.kernels.differences import difference
 from archive.kernels.distances.block_edit import block_features
@@ -126,6 +127,30 @@ def test_the_script_pairs_blocks_and_layers():
 
     for before, after in pairwise(sampled(6)):
         assert difference(before, after).distance == pytest.approx(apart(before, after))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        replace(FIRST, mixer=replace(ATTENTION, rotary_base=500_000.0)),
+        replace(FIRST, norm="post"),
+        replace(FIRST, norm="sandwich"),
+        replace(FIRST, parallel=True),
+    ],
+)
+def test_the_script_tells_what_a_change_costs(changed):
+    part = difference(network_of(FIRST), network_of(changed)).parts[1]
+    before, after = part.reason.split(" → ")
+    assert part.change == "changed" and part.cost > 0
+    assert before != after
+
+
+def test_the_script_names_settings_of_a_published_stream():
+    published = StreamSettings(embedding=Attributes({"scale": 4.0}))
+    other = Design(11, 16, (FIRST,), stream=published).graph()
+    stream = difference(network_of(FIRST), other).parts[0]
+    assert (stream.subject, stream.change) == ("stream", "changed")
+    assert stream.cost > 0 and stream.reason == "settings of the stream"
 
 
 def test_graphs_that_are_no_decoders_are_refused():
