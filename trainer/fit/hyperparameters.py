@@ -74,11 +74,27 @@ class Hyperparameters:
         return cls(**{name: _value(name, value) for name, value in recorded.items()})
 
     def protocol_of(self, protocol: TrainingProtocol) -> TrainingProtocol:
-        """Return a protocol with the batch size of the proposal."""
+        """Return a protocol with the batch size of the proposal, and as many tokens.
+
+        Raises:
+            UsageError: The tokens of an epoch are less than half a step.
+        """
         if self.batch_size is None:
             return protocol
 
-        return replace(protocol, batch=int(cast(float, self.batch_size)))
+        batch = int(cast(float, self.batch_size))
+        if protocol.tokens is None or protocol.epoch_steps is None:
+            return replace(protocol, batch=batch)
+
+        sequences = protocol.epoch_steps * protocol.batch
+        steps = round(sequences / batch)
+        if not steps:
+            raise UsageError(
+                f"batch_size must be at most the {sequences} sequences of an epoch of "
+                f"{protocol.name}, got {batch}"
+            )
+
+        return replace(protocol, batch=batch, epoch_steps=steps)
 
     def of_layers(self, name: str, layers: int, default: float) -> list[float]:
         """Return one value for each layer with weights.

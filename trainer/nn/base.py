@@ -164,7 +164,7 @@ class HasHiddenMatrices(Protocol):
     rate_factor: float
 
     def hidden_matrices(self) -> list[Tensor]:
-        """Return the matrices whose two sides grow with the width."""
+        """Return the matrices whose inputs grow in number with the width."""
 
 
 @runtime_checkable

@@ -43,6 +43,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
+from archive.errors import UsageError
 from archive.store.protocol_names import DEFAULT_RECIPE, MORPH
 
 SMALL_CELLS = {"channels": 8, "cells": 1, "norm_momentum": 0.1, "auxiliary": 0.0, "drop_path": 0.0}
@@ -209,8 +210,17 @@ def sized(protocol: TrainingProtocol, multiply_adds: float) -> TrainingProtocol:
     Args:
         protocol: Protocol with a budget in operations.
         multiply_adds: Multiply-adds of a forward pass of one sequence.
+
+    Raises:
+        UsageError: The budget is less than half a step an epoch.
     """
     assert protocol.flops is not None
-    a_step = TRAINING_FLOPS * multiply_adds * protocol.batch
-    steps = max(1, round(protocol.flops / (a_step * protocol.epochs)))
+    least = TRAINING_FLOPS * multiply_adds * protocol.batch * protocol.epochs
+    steps = round(protocol.flops / least)
+    if not steps:
+        raise UsageError(
+            f"{protocol.name} allows {protocol.flops:.3g} operations, and {protocol.epochs} epochs "
+            f"of one step of this network take {least:.3g}: take a protocol with more"
+        )
+
     return replace(protocol, epoch_steps=steps)

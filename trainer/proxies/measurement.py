@@ -99,7 +99,7 @@ def check_recipe(protocol: TrainingProtocol) -> None:
     Raises:
         UsageError: It has another recipe, or its data are text.
     """
-    if protocol.tokens is not None:
+    if protocol.tokens is not None or protocol.flops is not None:
         raise UsageError(
             f"the proxies are of networks of images or numbers, and {protocol.name} trains on text"
         )

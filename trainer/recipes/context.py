@@ -144,7 +144,8 @@ class TrialContext:
         """Check the number of epochs.
 
         Raises:
-            UsageError: It is not one of the protocol's.
+            UsageError: It is not one of the protocol's, or a budget in operations is too small for
+                the network.
         """
         self.architecture = architecture.canonical
         self.task = task

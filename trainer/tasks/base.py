@@ -113,6 +113,9 @@ class Task:
         Args:
             architecture: The network.
             protocol: Protocol; None: the default of its space.
+
+        Raises:
+            UsageError: The budget is too small for the network.
         """
         rules = protocol or self.protocol(space=architecture.space)
         if rules.flops is None:

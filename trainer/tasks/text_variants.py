@@ -9,7 +9,7 @@ A variant has one name: its parts are in this order, and numbers are in their sh
 budget in operations a small network trains on more tokens than a large one, so that designs are
 compared at equal compute: 6 operations for each multiply-add of a token
 (`archive.trainer.protocols.base.sized`). The steps of an epoch are a whole number, so that the budget
-is met within half a step an epoch.
+is met within half a step an epoch. A smaller budget is refused.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ def variant(protocol: TrainingProtocol, name: str) -> TrainingProtocol | None:
 
 
 def _with_tokens(protocol: TrainingProtocol, name: str, tokens: int) -> TrainingProtocol | None:
-    """Return a protocol with a number of tokens; None where it is the default one."""
+    """Return a protocol with a number of tokens; None for the default one, or less than a step."""
     epoch = protocol.epochs * protocol.batch * int(protocol.preparation["context"])
-    steps = max(1, round(tokens / epoch))
-    if steps == protocol.epoch_steps:
+    steps = round(tokens / epoch)
+    if steps in (0, protocol.epoch_steps):
         return None
 
     return replace(protocol, name=name, epoch_steps=steps)

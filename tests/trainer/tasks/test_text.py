@@ -20,8 +20,10 @@ from archive.spaces.constrained import constrain
 from archive.trainer.datasets import documents
 from archive.trainer.fit.batches import Batches
 from archive.trainer.fit.evaluate import evaluate
+from archive.trainer.fit.hyperparameters import Hyperparameters
 from archive.trainer.fit.train import train
 from archive.trainer.protocols.base import shorten
+from archive.trainer.proxies.measurement import check_recipe
 from archive.trainer.tasks import known_costs, registry, text
 from archive.trainer.tasks.file_access import FileAccess, reference_of
 
@@ -134,6 +136,9 @@ def test_a_budget_is_a_number_of_tokens():
         "/1e+12flops",
         "/8M/1e12flops",
         "/muon/8M",
+        # Less than half a step an epoch.
+        "/10k",
+        "/1k/muon",
     ]
     for name in unknown:
         with pytest.raises(UnknownNameError):
@@ -156,6 +161,26 @@ def test_a_budget_in_operations_gives_small_networks_more_tokens():
         tokens.append(sized.tokens)
 
     assert len({*tokens}) > 1
+    with pytest.raises(UsageError, match="10 epochs of one step of this network take"):
+        PYDOC.protocol_of(network, PYDOC.protocol(f"{PYDOC.protocol().name}/1e6flops"))
+
+
+def test_a_batch_size_leaves_the_tokens_of_the_budget():
+    default = PYDOC.protocol()
+    for size in (1, 8, 64):
+        assert Hyperparameters(batch_size=size).protocol_of(default).tokens == default.tokens
+
+    with pytest.raises(UsageError, match="batch_size must be at most the 192 sequences"):
+        Hyperparameters(batch_size=1000).protocol_of(default)
+
+    digits = registry.DIGITS.protocol()
+    assert Hyperparameters(batch_size=8).protocol_of(digits) == replace(digits, batch=8)
+
+
+def test_proxies_refuse_every_budget_of_a_text():
+    for variant in ("", "/1e12flops"):
+        with pytest.raises(UsageError, match="trains on text"):
+            check_recipe(PYDOC.protocol(PYDOC.protocol().name + variant))
 
 
 def test_variants_of_a_protocol():
