@@ -42,6 +42,8 @@ COST_METRICS = (
     "latency_ms",
     "latency_iqr_ms",
     "latency_batch",
+    "latency_prefill_ms",
+    "latency_decode_ms",
     "peak_memory_bytes",
     "train_flops",
     "cache_bytes",

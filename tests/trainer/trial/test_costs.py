@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch import nn
 
+from archive.objectives import COST_METRICS
 from archive.trainer.nn import builders
 from archive.trainer.nn.costs import measure
 from archive.trainer.recipes.context import TrialContext
@@ -137,6 +138,8 @@ def test_decoders_have_latencies_of_generation():
     assert measured["latency_prefill_ms"] > 0 < measured["latency_decode_ms"]
     assert measured["cache_bytes"] > 0
     assert conditions["decoded"] >= costs.LEAST
+    # Reports and plots tell costs from metrics by their names.
+    assert {*measured} <= {*COST_METRICS}
 
 
 def context(built):
