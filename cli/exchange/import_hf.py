@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -149,8 +150,10 @@ def _by_name(name: str) -> dict[str, Any]:
 
 def _name_of(path: Path) -> str:
     """Return the name of a model whose configuration has none."""
+    # Of `.` as well; a link of a download cache keeps its own name.
+    path = Path(os.path.abspath(path))
     if path.name == "config.json":
-        return path.absolute().parent.name
+        return path.parent.name
 
     return path.stem if path.suffix == ".json" else path.name
 

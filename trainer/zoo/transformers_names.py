@@ -50,8 +50,12 @@ def _class_of(transformers: Any, name: str) -> Any:
     if not name.isidentifier() or not name[0].isupper():
         return None
 
-    member = getattr(transformers, name, None)
-    if name.endswith("Config"):
-        return member if hasattr(member, "model_type") else None
+    try:
+        member = getattr(transformers, name, None)
+        if name.endswith("Config"):
+            return member if hasattr(member, "model_type") else None
 
-    return getattr(member, "config_class", None)
+        return getattr(member, "config_class", None)
+    except ImportError:
+        # Classes whose packages are missing, none of them a language model, have no attributes.
+        return None

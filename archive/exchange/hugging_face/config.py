@@ -9,6 +9,9 @@ from typing import Any
 from archive.errors import UsageError
 from archive.values import brief
 
+MOST = 2**31 - 1
+"""Largest whole number, as of settings of layers (`archive.architecture.codec`)."""
+
 USUAL: Mapping[str, Any] = {
     "head_dim": None,
     "hidden_act": "silu",
@@ -56,6 +59,24 @@ class Config:
         value = self._present(name)
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise self.fault(name, "a whole number >= 1")
+
+        if value > MOST:
+            raise self.fault(name, f"at most {MOST}")
+
+        return value
+
+    def count(self, name: str) -> int:
+        """Return a whole number >= 0; 0 if it is null or missing.
+
+        Raises:
+            UsageError: It is none.
+        """
+        value = self.get(name)
+        if value is None:
+            return 0
+
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise self.fault(name, "a whole number >= 0")
 
         return value
 
@@ -126,6 +147,21 @@ class Config:
             raise self.fault(name, "a list of whole numbers")
 
         return list(value)
+
+    def mapping(self, name: str) -> Mapping[str, Any]:
+        """Return values by name; empty if they are null or missing.
+
+        Raises:
+            UsageError: They are none.
+        """
+        value = self.get(name)
+        if value is None:
+            return {}
+
+        if not isinstance(value, Mapping):
+            raise self.fault(name, "values by name")
+
+        return value
 
     def fault(self, name: str, need: str) -> UsageError:
         """Return the error of a value."""

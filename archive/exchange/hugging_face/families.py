@@ -33,26 +33,54 @@ _ROWS = (
         output_bias="attention_bias",
         feed_forward_bias="mlp_bias",
     ),
-    Family("mistral", "MistralForCausalLM"),
+    Family(
+        "mistral",
+        "MistralForCausalLM",
+        {"num_key_value_heads": 8, "sliding_window": 4096},
+        layers=layers.windowed,
+    ),
     Family(
         "mixtral",
         "MixtralForCausalLM",
-        {"num_local_experts": 8, "num_experts_per_tok": 2, "rope_theta": 1e6, "rms_norm_eps": 1e-5},
+        {
+            "num_local_experts": 8,
+            "num_experts_per_tok": 2,
+            "num_key_value_heads": 8,
+            "rope_theta": 1e6,
+            "rms_norm_eps": 1e-5,
+        },
         prepare=preparing.mixtral,
         layers=layers.all_experts,
     ),
-    Family("qwen2", "Qwen2ForCausalLM", layers=layers.late_windows, qkv_bias=True),
+    Family(
+        "qwen2",
+        "Qwen2ForCausalLM",
+        {"num_key_value_heads": 32, "sliding_window": 4096, "max_window_layers": 28},
+        layers=layers.late_windows,
+        qkv_bias=True,
+    ),
     Family(
         "qwen2_moe",
         "Qwen2MoeForCausalLM",
-        prepare=preparing.qwen_shared,
+        {
+            "num_key_value_heads": 16,
+            "qkv_bias": True,
+            "sliding_window": 4096,
+            "max_window_layers": 28,
+        },
+        prepare=preparing.qwen2_moe,
         layers=layers.sparse_steps,
-        qkv_bias=True,
+        qkv_bias="qkv_bias",
     ),
     Family(
         "qwen3",
         "Qwen3ForCausalLM",
-        {"head_dim": 128},
+        {
+            "head_dim": 128,
+            "num_key_value_heads": 32,
+            "sliding_window": 4096,
+            "max_window_layers": 28,
+        },
         layers=layers.late_windows,
         qkv_bias="attention_bias",
         output_bias="attention_bias",
@@ -61,6 +89,7 @@ _ROWS = (
     Family(
         "qwen3_moe",
         "Qwen3MoeForCausalLM",
+        {"num_key_value_heads": 4, "sliding_window": 4096},
         prepare=preparing.qwen3_moe,
         layers=layers.sparse_steps,
         qkv_bias="attention_bias",
@@ -70,7 +99,12 @@ _ROWS = (
     Family(
         "qwen3_next",
         "Qwen3NextForCausalLM",
-        {"head_dim": 256, "partial_rotary_factor": 0.25},
+        {
+            "head_dim": 256,
+            "num_key_value_heads": 2,
+            "norm_topk_prob": True,
+            "partial_rotary_factor": 0.25,
+        },
         prepare=preparing.qwen_shared,
         layers=layers.qwen3_next,
         mixers=_DELTA,
@@ -82,7 +116,12 @@ _ROWS = (
     Family(
         "gemma",
         "GemmaForCausalLM",
-        {"head_dim": 256, "tie_word_embeddings": True, "hidden_act": "gelu_pytorch_tanh"},
+        {
+            "head_dim": 256,
+            "num_key_value_heads": 16,
+            "tie_word_embeddings": True,
+            "hidden_act": "gelu_pytorch_tanh",
+        },
         prepare=preparing.gemma,
         qkv_bias="attention_bias",
         output_bias="attention_bias",
@@ -93,6 +132,7 @@ _ROWS = (
         "Gemma2ForCausalLM",
         {
             "head_dim": 256,
+            "num_key_value_heads": 4,
             "tie_word_embeddings": True,
             "hidden_act": "gelu_pytorch_tanh",
             "query_pre_attn_scalar": 256,
@@ -140,6 +180,7 @@ _ROWS = (
             "activation_function": "gelu_new",
             "n_positions": 1024,
             "layer_norm_epsilon": 1e-5,
+            "scale_attn_weights": True,
         },
         prepare=preparing.gpt2,
         norm="layer",
@@ -184,7 +225,7 @@ _ROWS = (
         gated=False,
         head=lambda config: {"bias": True},
     ),
-    Family("phi3", "Phi3ForCausalLM", {"rms_norm_eps": 1e-5}),
+    Family("phi3", "Phi3ForCausalLM", {"rms_norm_eps": 1e-5}, layers=layers.windowed),
     Family(
         "olmo",
         "OlmoForCausalLM",
@@ -208,7 +249,7 @@ _ROWS = (
         "olmo3",
         "Olmo3ForCausalLM",
         {"rms_norm_eps": 1e-5, "sliding_window": 4096, "rope_theta": 500_000.0},
-        layers=lambda config: layers.every(config, 4),
+        layers=layers.olmo3,
         norms="post",
         qkv_bias="attention_bias",
         output_bias="attention_bias",
@@ -239,9 +280,11 @@ _ROWS = (
         {
             "hidden_act": "gelu_pytorch_tanh",
             "norm_epsilon": 1e-5,
+            "num_key_value_heads": 2,
             "use_bias": True,
             "tie_word_embeddings": True,
         },
+        layers=layers.windowed,
         norm="layer",
         epsilon="norm_epsilon",
         qkv_bias="use_bias",
@@ -300,6 +343,7 @@ _ROWS = (
         "GptOssForCausalLM",
         {
             "head_dim": 64,
+            "num_key_value_heads": 8,
             "sliding_window": 128,
             "rope_theta": 150_000.0,
             "rms_norm_eps": 1e-5,
@@ -320,6 +364,7 @@ _ROWS = (
         {
             "first_k_dense_replace": 0,
             "n_shared_experts": 2,
+            "q_lora_rank": 1536,
             "routed_scaling_factor": 1.0,
             "norm_topk_prob": False,
         },
@@ -334,7 +379,10 @@ _ROWS = (
         "DeepseekV3ForCausalLM",
         {
             "first_k_dense_replace": 3,
+            "n_group": 8,
+            "topk_group": 4,
             "n_shared_experts": 1,
+            "q_lora_rank": 1536,
             "routed_scaling_factor": 2.5,
             "norm_topk_prob": True,
         },
@@ -354,7 +402,15 @@ _ROWS = (
     Family(
         "mamba2",
         "Mamba2ForCausalLM",
-        {"expand": 2, "use_conv_bias": True, "n_groups": 8, "conv_kernel": 4, "state_size": 128},
+        {
+            "expand": 2,
+            "use_conv_bias": True,
+            "n_groups": 8,
+            "conv_kernel": 4,
+            "state_size": 128,
+            "head_dim": 64,
+        },
+        prepare=preparing.mamba2,
         layers=layers.recurrent,
         mixers=_MAMBA2,
         epsilon="layer_norm_epsilon",
@@ -362,7 +418,15 @@ _ROWS = (
     Family(
         "jamba",
         "JambaForCausalLM",
-        {"mamba_conv_bias": True, "mamba_norms": True},
+        {
+            "mamba_conv_bias": True,
+            "mamba_norms": True,
+            "num_key_value_heads": 8,
+            "attn_layer_period": 8,
+            "attn_layer_offset": 4,
+            "expert_layer_period": 2,
+            "expert_layer_offset": 1,
+        },
         prepare=preparing.jamba,
         layers=layers.jamba,
         mixers=_MAMBA,
@@ -373,6 +437,7 @@ _ROWS = (
         {
             "mamba_conv_bias": True,
             "mamba_n_groups": 1,
+            "num_key_value_heads": 8,
             "partial_rotary_factor": 0.5,
             "rms_norm_eps": 1e-5,
         },
@@ -388,6 +453,9 @@ _ROWS = (
 FAMILIES: Mapping[str, Family] = {family.model_type: family for family in _ROWS}
 """Families by the model type of their configurations."""
 
+_STREAMS = "its alternating streams have no form in the decoders"
+_CHUNKS = "its mixture of chunked and scaled attention has no form in the decoders"
+
 ALIASES: Mapping[str, str] = {"deci": "nemotron-nas", "gemma3": "gemma3_text"}
 """Other model types of the same families."""
 
@@ -396,9 +464,11 @@ REFUSED: Mapping[str, str] = {
     "bloom": "a norm behind its embedding has no form in the decoders",
     "cohere": "its norms without a bias have no form in the decoders",
     "falcon_h1": "a block that attends and has a recurrence has no form in the decoders",
-    "gemma3n": "its alternating streams have no form in the decoders",
+    "gemma3n": _STREAMS,
+    "gemma3n_text": _STREAMS,
     "gptj": "its rotary positions of neighbours have no form in the decoders",
-    "llama4": "its mixture of chunked and scaled attention has no form in the decoders",
+    "llama4": _CHUNKS,
+    "llama4_text": _CHUNKS,
     "opt": "its shifted positions and projected embeddings have no form in the decoders",
     "rwkv": "its time mixing has no word in the decoders",
     "xlstm": "its recurrences have no word in the decoders",

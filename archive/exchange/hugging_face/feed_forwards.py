@@ -15,6 +15,7 @@ from archive.architecture.decoders.parts import (
 from archive.architecture.layer import Attributes
 from archive.exchange.hugging_face.config import Config
 from archive.exchange.hugging_face.family import Family
+from archive.values import brief
 
 _TANH = ("gelu_new", "gelu_pytorch_tanh", "gelu_fast")
 _SILU = ("silu", "swish")
@@ -36,7 +37,7 @@ def dense(config: Config, family: Family) -> FeedForward:
         extras["approximation"] = "tanh"
     elif activation != "gelu":
         raise config.refuse(
-            f"the activation {activation!r} of {family.model_type} has no word in the decoders"
+            f"the activation {brief(activation)} of {family.model_type} has no word in the decoders"
         )
 
     further = Attributes(extras)
@@ -57,13 +58,13 @@ def experts(config: Config, family: Family) -> MixtureOfExperts:
     """
     if config.get("hidden_act") not in _SILU:
         raise config.refuse(
-            f"the activation {config.get('hidden_act')!r} of experts of {family.model_type} has no "
-            "word in the decoders"
+            f"the activation {brief(config.get('hidden_act'))} of experts of {family.model_type} has "
+            "no word in the decoders"
         )
 
     extras: dict[str, Any] = dict(config.get("expert_settings") or {})
-    if config.flag("normalised_experts") is False:
-        extras.setdefault("routing", "raw")
+    if not config.flag("normalised_experts"):
+        extras["routing"] = " ".join(["raw", *filter(None, [extras.get("routing")])])
 
     active = config.whole("active_experts")
     count = config.whole("experts")

@@ -19,7 +19,13 @@ LINEAR = "linear"
 
 
 def alike(config: Config) -> list[LayerValues]:
-    """Return layers that are alike: `layer_types`, or full attention, with a window if it is set."""
+    """Return layers that are alike: `layer_types`, or full attention."""
+    # Classes without windows ignore the size of one.
+    return windowed(config.replaced({"sliding_window": None}))
+
+
+def windowed(config: Config) -> list[LayerValues]:
+    """Return layers that are alike: `layer_types`, or attention, with a window if it is set."""
     kinds = kinds_of(config)
     return [{"mixer": kind} for kind in kinds]
 
@@ -48,7 +54,7 @@ def late_windows(config: Config) -> list[LayerValues]:
     if config.get("layer_types") is not None:
         return [{"mixer": kind} for kind in config.texts("layer_types", count)]
 
-    first = config.get("max_window_layers") or 0
+    first = config.count("max_window_layers")
     return [{"mixer": SLIDING if index >= first else FULL} for index in range(count)]
 
 
@@ -71,6 +77,16 @@ def gemma3(config: Config) -> list[LayerValues]:
             values |= {"rope_theta": config.get("rope_local_base_freq"), "rope_scaling": None}
 
         layers.append(values)
+
+    return layers
+
+
+def olmo3(config: Config) -> list[LayerValues]:
+    """Return OLMo 3's layers; the angles of those with windows are not scaled."""
+    layers: list[LayerValues] = []
+    for layer in every(config, 4):
+        scaling = {"rope_scaling": None} if layer["mixer"] == SLIDING else {}
+        layers.append({**layer, **scaling})
 
     return layers
 
@@ -121,7 +137,7 @@ def dense_first(config: Config) -> list[LayerValues]:
             "experts in some of the later layers (moe_layer_freq) have no form here"
         )
 
-    first = config.get("first_k_dense_replace") or 0
+    first = config.count("first_k_dense_replace")
     layers: list[LayerValues] = []
     for index in range(config.whole("num_hidden_layers")):
         layers.append({"mixer": FULL, "feed_forward": DENSE if index < first else EXPERTS})
@@ -238,5 +254,4 @@ def _block_feed_forward(config: Config, feed_forward: Config) -> dict[str, Any]:
 
 def _is_in_period(config: Config, index: int, name: str) -> bool:
     period = config.whole(f"{name}_period")
-    offset: int = config.get(f"{name}_offset") or 0
-    return index % period == offset
+    return index % period == config.count(f"{name}_offset")

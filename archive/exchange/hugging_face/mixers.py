@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
-from collections.abc import Mapping
 from typing import Any
 
 from archive.architecture.decoders.parts import (
@@ -14,10 +15,13 @@ from archive.architecture.decoders.parts import (
     Mamba2,
 )
 from archive.architecture.layer import Attributes
-from archive.exchange.hugging_face.config import Config
+from archive.exchange.hugging_face.config import USUAL, Config
 from archive.exchange.hugging_face.family import Family
+from archive.values import brief
 
 _DEFAULT_BASE = 10_000.0
+_LONGEST_SCALING = 500
+_SILU = ("silu", "swish")
 
 
 def attention(config: Config, family: Family) -> Attention:
@@ -72,7 +76,7 @@ def gated_delta(config: Config, family: Family) -> GatedDelta:
 
 def mamba(config: Config, family: Family) -> Mamba:
     """Return a state-space layer of Mamba."""
-    del family
+    _check_activation(config, family)
     width = config.whole("hidden_size")
     rank = config.get("time_step_rank")
     if rank in (None, "auto"):
@@ -91,11 +95,17 @@ def mamba(config: Config, family: Family) -> Mamba:
 
 def mamba2(config: Config, family: Family) -> Mamba2:
     """Return a state-space layer of Mamba-2."""
-    del family
+    _check_activation(config, family)
     channels = int(config.real("expand") * config.whole("hidden_size"))
     heads = config.whole("num_heads")
     if channels % heads:
         raise config.fault("num_heads", f"a divisor of the {channels} channels")
+
+    size = config.get("channels_of_head")
+    if size not in (None, "auto", channels // heads):
+        raise config.refuse(
+            f"{heads} heads of {brief(size)} channels are not the {channels} channels of the layer"
+        )
 
     extras = _recurrence_biases(config)
     groups = config.whole("n_groups")
@@ -117,7 +127,11 @@ def _attention(config: Config, family: Family, *, window: int | None) -> Attenti
     if heads % kv_heads:
         raise config.fault("num_key_value_heads", f"a divisor of the {heads} heads")
 
-    size = config.whole_or("head_dim", config.whole("hidden_size") // heads)
+    width = config.whole("hidden_size")
+    if config.get("head_dim") is None and heads > width:
+        raise config.fault("num_attention_heads", f"at most the width {width}")
+
+    size = config.whole_or("head_dim", width // heads)
     extras: dict[str, Any] = dict(family.attention)
     if config.flag(family.qkv_bias):
         extras["qkv_bias"] = True
@@ -148,16 +162,22 @@ def _attention(config: Config, family: Family, *, window: int | None) -> Attenti
 
 def _rotary(config: Config) -> tuple[float, dict[str, Any]]:
     """Return the base of the rotary frequencies, and further settings."""
-    rotary = _rotary_values(config)
-    base = Config(rotary, {}, config.source).real("rope_theta")
+    rotary = Config(_rotary_values(config), {}, config.source)
+    base = rotary.real("rope_theta")
     extras: dict[str, Any] = {}
-    share = rotary.get("partial_rotary_factor") or config.real("partial_rotary_factor")
+    share = rotary.real("partial_rotary_factor")
+    if share > 1:
+        raise rotary.fault("partial_rotary_factor", "at most 1")
+
     if share != 1:
-        extras["rotary_share"] = float(share)
+        extras["rotary_share"] = share
 
     kind = rotary.get("rope_type") or rotary.get("type") or "default"
+    if not isinstance(kind, str) or not kind.isidentifier():
+        raise config.refuse(f"rope_type must be a word, got {brief(kind)}")
+
     if kind != "default":
-        extras["rotary_scaling"] = _scaling_text(str(kind), rotary)
+        extras["rotary_scaling"] = _scaling_text(kind, rotary)
 
     return base, extras
 
@@ -165,31 +185,56 @@ def _rotary(config: Config) -> tuple[float, dict[str, Any]]:
 def _rotary_values(config: Config) -> dict[str, Any]:
     """Return the values of the rotary positions of a layer, of either form of configurations."""
     kind = config.get("mixer")
-    rotary: dict[str, Any] = {}
-    for name in ("rope_parameters", "rope_scaling"):
-        values = config.get(name)
-        if isinstance(values, Mapping):
-            # Where layers differ, there are values for each kind of them.
-            values = values.get(kind, {} if "full_attention" in values else values)
-            rotary |= {key: value for key, value in values.items() if value is not None}
+    rotary: dict[str, Any] = {"rope_theta": _DEFAULT_BASE, "partial_rotary_factor": 1.0}
+    for name in rotary:
+        if config.get(name) is not None:
+            rotary[name] = config.get(name)
 
-    if "rope_theta" not in rotary:
-        rotary["rope_theta"] = config.get("rope_theta") or _DEFAULT_BASE
+    for name in ("rope_parameters", "rope_scaling"):
+        values = config.mapping(name)
+        if "full_attention" in values:
+            # Where layers differ, there are values for each kind of them.
+            values = Config(values, {}, f"{config.source}: {name}").mapping(str(kind))
+
+        rotary |= {key: value for key, value in values.items() if value is not None}
 
     return rotary
 
 
-def _scaling_text(kind: str, rotary: Mapping[str, Any]) -> str:
-    """Return the scaling of rotary angles as a text: `llama3 factor=32 …`."""
-    words = [kind]
-    for name in sorted(
-        rotary.keys() - {"rope_type", "type", "rope_theta", "partial_rotary_factor"}
-    ):
-        value = rotary[name]
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            words.append(f"{name}={value:g}")
+def _scaling_text(kind: str, rotary: Config) -> str:
+    """Return the scaling of rotary angles as a text: `llama3 factor=32 …`.
 
-    return " ".join(words)
+    Raises:
+        UsageError: It has far more values than any kind of scaling.
+    """
+    usual = {*USUAL, "rope_type", "type"}
+    words = [kind]
+    for name in sorted(rotary.values.keys() - usual):
+        words.append(f"{name}={_scaling_value(rotary.get(name))}")
+
+    text = " ".join(words)
+    if len(text) > _LONGEST_SCALING:
+        raise rotary.refuse(f"the scaling of rotary angles {brief(text)} is too long")
+
+    return text
+
+
+def _scaling_value(value: object) -> str:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return f"{value:.12g}"
+
+    text = json.dumps(value)
+    # A factor of each angle, as of `longrope`, is told apart and not shown.
+    return hashlib.blake2b(text.encode(), digest_size=4).hexdigest() if len(text) > 20 else text
+
+
+def _check_activation(config: Config, family: Family) -> None:
+    activation = config.get("hidden_act")
+    if activation not in _SILU:
+        raise config.refuse(
+            f"the activation {brief(activation)} of recurrences of {family.model_type} has no word "
+            "in the decoders"
+        )
 
 
 def _recurrence_biases(config: Config) -> dict[str, Any]:

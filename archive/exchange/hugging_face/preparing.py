@@ -8,6 +8,16 @@ from typing import Any
 
 from archive.exchange.hugging_face.config import Config
 
+_GPT_OSS_SCALING = {
+    "beta_fast": 32.0,
+    "beta_slow": 1.0,
+    "factor": 32.0,
+    "original_max_position_embeddings": 4096,
+    "rope_type": "yarn",
+    "truncate": False,
+}
+"""Scaling of a configuration of gpt-oss without one."""
+
 
 def experts_of(
     config: Config,
@@ -42,12 +52,14 @@ def gpt2(config: Config) -> Mapping[str, Any]:
             raise config.refuse(f"{name} has no form in the decoders")
 
     width = config.whole("n_embd")
+    is_scaled = config.flag("scale_attn_weights")
     return {
         "hidden_size": width,
         "num_hidden_layers": config.whole("n_layer"),
         "num_attention_heads": config.whole("n_head"),
         "intermediate_size": config.whole_or("n_inner", 4 * width),
         "hidden_act": config.get("activation_function"),
+        "attention_scale": None if is_scaled else 1.0,
         "positions": "none",
     }
 
@@ -59,11 +71,10 @@ def learned_positions(config: Config) -> dict[str, Any]:
 
 def neox(config: Config) -> Mapping[str, Any]:
     """Return the rotary values of GPT-NeoX."""
-    rotary = config.get("rope_parameters") or {}
-    base = config.get("rotary_emb_base") or config.get("rope_theta")
+    base = config.get("rotary_emb_base")
     return {
-        "rope_theta": rotary.get("rope_theta") or base,
-        "partial_rotary_factor": rotary.get("partial_rotary_factor") or config.get("rotary_pct"),
+        "rope_theta": config.get("rope_theta") if base is None else base,
+        "partial_rotary_factor": config.get("rotary_pct"),
     }
 
 
@@ -78,7 +89,7 @@ def falcon(config: Config) -> Mapping[str, Any]:
         kv_heads = 1
 
     width = config.whole("hidden_size")
-    count = config.get("num_ln_in_parallel_attn") or (2 if is_new else 1)
+    count = config.count("num_ln_in_parallel_attn") or (2 if is_new else 1)
     parallel = is_new or config.flag("parallel_attn")
     return {
         "num_key_value_heads": kv_heads,
@@ -92,6 +103,9 @@ def falcon(config: Config) -> Mapping[str, Any]:
 
 def gemma(config: Config) -> Mapping[str, Any]:
     """Return Gemma's values."""
+    if config.get("use_bidirectional_attention"):
+        raise config.refuse("it reads both directions (use_bidirectional_attention)")
+
     # Its first configurations said gelu, and meant the approximation.
     activation = config.get("hidden_activation") or config.get("hidden_act")
     return {"hidden_act": "gelu_pytorch_tanh" if activation == "gelu" else activation}
@@ -139,22 +153,41 @@ def mixtral(config: Config) -> Mapping[str, Any]:
 
 
 def gpt_oss(config: Config) -> Mapping[str, Any]:
-    """Return the experts of gpt-oss."""
-    return experts_of(
+    """Return the experts of gpt-oss, and the scaling of its angles."""
+    experts = experts_of(
         config,
         count="num_local_experts",
         bias=True,
         router_bias=True,
         limit=config.real("swiglu_limit"),
     )
+    is_scaled = config.get("rope_parameters") is None and config.get("rope_scaling") is None
+    return {**experts, "rope_scaling": _GPT_OSS_SCALING} if is_scaled else experts
 
 
 def qwen3_moe(config: Config) -> Mapping[str, Any]:
     """Return Qwen 3's experts."""
     count = "num_experts" if config.get("num_experts") else "num_local_experts"
-    return experts_of(
+    experts = experts_of(
         config, count=count, size="moe_intermediate_size", normalised="norm_topk_prob"
     )
+    # The class uses windows in all layers or in none.
+    return {**experts, "max_window_layers": 0}
+
+
+def qwen2_moe(config: Config) -> Mapping[str, Any]:
+    """Return the experts of Qwen 2, and its layers where windows are used."""
+    experts = qwen_shared(config)
+    if config.get("layer_types") is not None or not config.flag("use_sliding_window"):
+        return experts
+
+    last = config.count("max_window_layers")
+    kinds = []
+    for index in range(config.whole("num_hidden_layers")):
+        has_window = index % 2 == 0 and index < last
+        kinds.append("sliding_attention" if has_window else "full_attention")
+
+    return {**experts, "layer_types": kinds}
 
 
 def qwen_shared(config: Config) -> Mapping[str, Any]:
@@ -198,6 +231,11 @@ def jamba(config: Config) -> Mapping[str, Any]:
     }
 
 
+def mamba2(config: Config) -> Mapping[str, Any]:
+    """Return the size of Mamba-2's heads."""
+    return {"channels_of_head": config.get("head_dim")}
+
+
 def bamba(config: Config) -> Mapping[str, Any]:
     """Return Bamba's values."""
     return {
@@ -205,6 +243,7 @@ def bamba(config: Config) -> Mapping[str, Any]:
         "state_size": config.get("mamba_d_state"),
         "conv_kernel": config.get("mamba_d_conv"),
         "num_heads": config.get("mamba_n_heads"),
+        "channels_of_head": config.get("mamba_d_head"),
         "n_groups": config.get("mamba_n_groups"),
         "use_bias": config.get("mamba_proj_bias"),
         "use_conv_bias": config.get("mamba_conv_bias"),
@@ -214,8 +253,9 @@ def bamba(config: Config) -> Mapping[str, Any]:
 def deepseek(config: Config, *, routing: str | None) -> Mapping[str, Any]:
     """Return DeepSeek's experts."""
     scale = config.real("routed_scaling_factor")
-    groups = config.get("n_group")
-    has_groups = groups is not None and groups > 1
+    # The third version has one method, with groups.
+    is_limited = routing is not None or config.get("topk_method") == "group_limited_greedy"
+    has_groups = is_limited and config.count("n_group") > 1
     return experts_of(
         config,
         count="n_routed_experts",

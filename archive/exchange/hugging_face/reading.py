@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from archive.architecture.decoders.design import Block, Design, Norm, StreamSettings
+from archive.architecture.codec import from_json, to_json
+from archive.architecture.codec_checks import MOST_LAYERS
+from archive.architecture.decoders.design import (
+    Block,
+    Design,
+    Norm,
+    StreamSettings,
+    design_of,
+)
 from archive.architecture.decoders.parts import FeedForward, Linear, Mixer
 from archive.architecture.decoders.vocabulary import EPSILON
 from archive.architecture.layer import Attributes
-from archive.errors import UsageError
+from archive.errors import CodecError, InvalidArchitectureError, UsageError
 from archive.exchange.hugging_face import feed_forwards, layers, mixers
 from archive.exchange.hugging_face.config import Config
 from archive.exchange.hugging_face.families import ALIASES, FAMILIES, REFUSED
 from archive.exchange.hugging_face.family import Family, LayerValues
 
 CONFIG_FILE = "config.json"
+_PUBLIC_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 
 
 @dataclass(frozen=True)
@@ -76,7 +86,7 @@ def read_config(values: Mapping[str, Any], source: str) -> PublishedModel:
         UsageError: Its family is unknown or does not fit, or a value is missing or wrong.
     """
     notes: list[str] = []
-    name = values.get("_name_or_path")
+    name = _public_name(values.get("_name_or_path"))
     text = values.get("text_config")
     if isinstance(text, Mapping):
         notes.append(f"the part of language alone, of a {values['model_type']}")
@@ -88,13 +98,29 @@ def read_config(values: Mapping[str, Any], source: str) -> PublishedModel:
     if family.prepare is not None:
         config = config.replaced(family.prepare(config))
 
+    design = _design(config, family)
+    _check(design, source)
     return PublishedModel(
-        name=name if isinstance(name, str) else "",
+        name=name,
         model_type=family.model_type,
         causal_class=family.causal_class,
-        design=_design(config, family),
+        design=design,
         notes=tuple(notes),
     )
+
+
+def _public_name(name: object) -> str:
+    """Return the name of a model, as `meta-llama/Llama-3.2-1B`; empty for anything else."""
+    # A path of the person who trained the model is nobody else's business.
+    return name if isinstance(name, str) and _PUBLIC_NAME.fullmatch(name) else ""
+
+
+def _check(design: Design, source: str) -> None:
+    """Refuse a design that the archive could not read again."""
+    try:
+        design_of(from_json(to_json(design.graph())))
+    except (CodecError, InvalidArchitectureError) as error:
+        raise UsageError(f"{source}: {error}") from None
 
 
 def _family_of(values: Mapping[str, Any], source: str) -> Family:
@@ -116,6 +142,9 @@ def _family_of(values: Mapping[str, Any], source: str) -> Family:
 
 def _design(config: Config, family: Family) -> Design:
     width = config.whole("hidden_size")
+    if config.whole("num_hidden_layers") > MOST_LAYERS:
+        raise config.fault("num_hidden_layers", f"at most {MOST_LAYERS}")
+
     # A family may have two kinds of blocks.
     parallel = config.flag(family.parallel)
     norms: Norm = config.get("norms") or family.norms

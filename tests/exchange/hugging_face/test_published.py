@@ -187,6 +187,25 @@ def test_heterogeneous_blocks():
         ({"layer_types": ["mamba"] * 4}, "layers of the type 'mamba' have no form in llama"),
         ({"layer_types": ["full_attention"]}, "one text for each of the 4 layers"),
         ({"model_type": "olmo", "clip_qkv": 8.0}, "clip_qkv has no form in the decoders"),
+        ({"num_hidden_layers": 10**9}, "num_hidden_layers must be at most 1000, got 1000000000"),
+        ({"num_hidden_layers": 900}, "layers must be at most 1000, got"),
+        ({"hidden_size": 10**40}, "hidden_size must be at most 2147483647"),
+        ({"num_attention_heads": 64}, "num_attention_heads must be at most the width 32, got 64"),
+        ({"head_dim": 5}, "rotary positions need heads of an even size, got 5"),
+        ({"rope_scaling": {"full_attention": 3}}, "full_attention must be values by name, got 3"),
+        ({"rope_scaling": "yarn"}, "rope_scaling must be values by name, got 'yarn'"),
+        ({"rope_scaling": {"rope_type": ["a"]}}, "rope_type must be a word"),
+        ({"partial_rotary_factor": 2}, "partial_rotary_factor must be at most 1, got 2"),
+        ({"model_type": "gpt_neox", "rope_parameters": [1]}, "rope_parameters must be values by"),
+        (
+            {"model_type": "deepseek_v3", "moe_intermediate_size": 8, "n_group": "8"},
+            "n_group must be a whole number >= 0, got '8'",
+        ),
+        ({"model_type": "gemma", "use_bidirectional_attention": True}, "it reads both directions"),
+        (
+            {"model_type": "x", "text_config": {"model_type": "llama4_text"}},
+            "llama4_text does not fit",
+        ),
         (
             {"model_type": "nemotron-nas", "block_configs": [{}] * 4},
             "block 1 of block_configs has no attention",
@@ -205,6 +224,72 @@ def test_configurations_that_do_not_fit_are_named(changed, message):
         read_config({**SMALL, **changed}, "config")
 
     assert "\n" not in str(caught.value)
+
+
+LEFT_OUT = [
+    ("Mistral-7B-v0.1", "num_key_value_heads", 8),
+    ("Mistral-7B-v0.1", "sliding_window", 4096),
+    ("Mixtral-8x7B-v0.1", "num_key_value_heads", 8),
+    ("Qwen3-30B-A3B", "num_key_value_heads", 4),
+    ("Qwen3-Next-80B-A3B", "norm_topk_prob", True),
+    ("gemma-2-2b", "num_key_value_heads", 4),
+    ("starcoder2-3b", "num_key_value_heads", 2),
+    ("gpt-oss-20b", "num_key_value_heads", 8),
+    ("gpt-oss-20b", "rope_scaling", CONFIGS["gpt-oss-20b"]["rope_scaling"]),
+    ("DeepSeek-V2-Lite", "q_lora_rank", 1536),
+    ("DeepSeek-V3", "q_lora_rank", 1536),
+    ("DeepSeek-V3", "n_group", 8),
+    ("Jamba-v0.1", "attn_layer_offset", 4),
+    ("Bamba-9B", "num_key_value_heads", 8),
+]
+"""A model, a value that its configuration may leave out, and the class's value."""
+
+
+@pytest.mark.parametrize(("name", "left_out", "default"), LEFT_OUT)
+def test_a_value_that_is_left_out_is_the_one_of_the_class(name, left_out, default):
+    values = {key: value for key, value in CONFIGS[name].items() if key != left_out}
+    assert read_config(values, name).design == design(name, **{left_out: default})
+
+
+LONG = {"rope_type": "longrope", "short_factor": [1.0] * 48}
+DIFFERENT = [
+    ("Phi-3-mini-4k", {"rope_scaling": {**LONG, "long_factor": [1.0] * 48}}),
+    ("Phi-3-mini-4k", {"rope_scaling": {**LONG, "long_factor": [2.0] * 48}}),
+    ("gpt2", {"scale_attn_weights": False}),
+    ("DeepSeek-V3", {"norm_topk_prob": False}),
+    ("Qwen1.5-MoE-A2.7B", {"qkv_bias": False}),
+    ("Qwen1.5-MoE-A2.7B", {"use_sliding_window": True}),
+]
+
+
+def test_settings_that_change_a_network_change_its_key():
+    keys = [design(name, **changed).graph().key for name, changed in DIFFERENT]
+    keys += [design(name).graph().key for name in {name for name, _ in DIFFERENT}]
+    assert len(set(keys)) == len(keys)
+
+
+def test_settings_that_the_class_ignores_change_nothing():
+    assert design("Llama-3.2-1B", sliding_window=8) == design("Llama-3.2-1B")
+    greedy = {"topk_method": "greedy", "n_group": 8}
+    assert design("DeepSeek-V2-Lite", **greedy) == design("DeepSeek-V2-Lite")
+    # Angles of layers with windows are not scaled.
+    scaled = design("OLMo-3-7B", rope_scaling={"rope_type": "yarn", "factor": 8.0}).blocks
+    assert ["rotary_scaling" in block.mixer.extras for block in scaled[:4]] == [False] * 3 + [True]
+
+
+@pytest.mark.parametrize(
+    ("stored", "name"),
+    [
+        ("meta-llama/Llama-3.2-1B", "meta-llama/Llama-3.2-1B"),
+        ("/home/alice/models/llama", ""),
+        ("../alice", ""),
+        ("C:\\Users\\alice", ""),
+        ("a\nb", ""),
+        (3, ""),
+    ],
+)
+def test_the_path_of_a_user_is_no_name(stored, name):
+    assert read_config({**SMALL, "_name_or_path": stored}, "config").name == name
 
 
 def test_the_edit_distance_tells_published_settings_apart():
