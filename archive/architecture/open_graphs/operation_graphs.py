@@ -36,8 +36,8 @@ NAME = "graph"
 GRAPH = define(NAME, (), dead_ends=True, attributes=True, arguments=True, is_open=True)
 
 MOST_NODES = 1_000
-MOST_INPUTS = 10_000
-"""Inputs of all nodes of a graph together."""
+MOST_INPUTS = 5_000
+"""Inputs of all nodes of a graph together: each may be a layer, of which a dump has at most 10,000."""
 
 COMMUTATIVE = frozenset(
     "add addition sum plus mul mult multiply multiplication prod product times max maximum min minimum "

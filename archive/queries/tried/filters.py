@@ -23,11 +23,15 @@ if TYPE_CHECKING:
 _END = 2**62
 """Time after all times, in milliseconds since 1970."""
 
-# The words are in lower case. Lines of `changed` are in `diff`, arguments of `command` in the values.
-_MATCHES = """
+_CONDITIONS = """
 WHERE p.created >= $since AND p.created < $until AND ($study IS NULL OR p.study = $study)
   AND ($program IS NULL OR p.program = $program) AND ($state IS NULL OR p.state = $state)
   AND (p.program IS NOT NULL OR p.motivation IS NOT NULL)
+"""
+
+# The words are in lower case. Lines of `changed` are in `diff`, arguments of `command` in the values.
+# Long texts are read for words alone.
+_HAS_WORDS = """
 OPTIONAL MATCH (p)-[:HAS_TEXT]->(t:RunText)
 WITH p, toLower(coalesce(p.motivation, '') + '\\n' + coalesce(p.program, '') + '\\n' + coalesce(p.reason, '')
        + '\\n' + coalesce(p.configuration, '') + '\\n' + coalesce(p.hyperparameters, '')
@@ -139,8 +143,10 @@ def matching_groups(connection: Connection, sought: RunFilter) -> list[RunGroup]
         begin = LISTED
         asked["ids"] = ids_of_network(connection, sought.network)
 
+    words = _HAS_WORDS if sought.words else ""
     end = _GROUPED if sought.where is None else _GROUPED_WITH_VALUES
-    rows = connection.read(lambda tx: tx.run(begin + _MATCHES + end, asked).data())
+    statement = begin + _CONDITIONS + words + end
+    rows = connection.read(lambda tx: tx.run(statement, asked).data())
     kept = [row["runs"] for row in rows]
     if sought.where is not None:
         kept = _where_it_holds(connection, rows, sought.where)
