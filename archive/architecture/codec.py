@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from archive.architecture.codec_checks import built, has_arguments, most_layers
+from archive.architecture.codec_checks import MOST_ARGUMENTS, built, has_arguments, most_layers
 from archive.architecture.graph import Architecture, Connection, Layer
 from archive.architecture.layer import NONE, Attributes
 from archive.architecture.nasbench_codec import (
@@ -48,7 +48,6 @@ SCHEMA = 1
 
 # Far above every search space, and low enough that hostile text cannot keep a process busy.
 _MOST_EDGES = 40_000
-_MOST_ARGUMENTS = 100
 _MOST_NUMBER = 2**31 - 1
 _MOST_NAME = 100
 _MOST_TEXT = 32_000_000
@@ -238,7 +237,7 @@ def _shared(text: str) -> Attributes:
 
 
 def _edge_from_list(item: Any, arguments: bool) -> Connection:
-    most = 2 + _MOST_ARGUMENTS * arguments
+    most = 2 + MOST_ARGUMENTS * arguments
     if not isinstance(item, (list, tuple)) or not 2 <= len(item) <= most:
         more = ", then of inputs" if arguments else ""
         raise CodecError(f"an edge is a pair of layer numbers{more}, got {brief(item)}")

@@ -14,6 +14,9 @@ MOST_LAYERS = 1_000
 MOST_IMPORTED = 10_000
 """The same for imported networks, whose layers are small."""
 
+MOST_ARGUMENTS = 100
+"""Arguments of one edge."""
+
 
 def most_layers(space: str) -> int:
     """Return the largest number of layers of a network that is read."""

@@ -137,6 +137,13 @@ def test_a_node_may_be_several_outputs():
     assert len(keys) == 4
 
 
+def test_the_largest_graphs_can_be_dumped_and_loaded():
+    many = {"a": {"op": "sum", "input": [f"x{number}" for number in range(5000)]}}
+    for document in (many, {"a": {"op": "cat", "input": ["x"] * 100}}):
+        network = read_graph(document)
+        assert codec.from_dict(codec.to_dict(network)) == network
+
+
 def test_odd_names_of_nodes_and_attributes():
     network = read_graph('{"a\\u0000\\ud800": {"op": "tanh", "3d": 1, "role": "x"}}')
     assert network.layers[1].name == "a??"
@@ -172,6 +179,7 @@ def test_odd_names_of_nodes_and_attributes():
         ),
         ({"nodes": GATED, "outputs": ["z"] * 1001}, "at most 1000 outputs"),
         ({"a": {"op": "sum", "input": ["x"] * 5_001}}, "at most 5000 inputs"),
+        ({"a": {"op": "sum", "input": ["x"] * 101}}, "the input 'x' more than 100 times"),
         ({"a": {"op": "tanh", "input": True}}, "must be a list of names"),
         ({"a": {"op": "tanh", "a b": 1, "a-b": 2}}, "two keys that are the attribute a_b"),
         ({"a": {"op": "tanh", "at": [datetime(2026, 1, 1)]}}, "a value of JSON"),

@@ -25,6 +25,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from archive.architecture.codec_checks import MOST_ARGUMENTS
 from archive.architecture.graph import Architecture, Connection
 from archive.architecture.layer import ROLE, Attributes, Layer
 from archive.architecture.operations import INPUT, OUTPUT, define
@@ -369,6 +370,12 @@ def _connections_to(
 
     arguments: dict[int, list[int]] = {}
     for number, name in enumerate(node.inputs):
-        arguments.setdefault(positions[name], []).append(0 if commutes else number)
+        numbers = arguments.setdefault(positions[name], [])
+        numbers.append(0 if commutes else number)
+        if len(numbers) > MOST_ARGUMENTS:
+            raise InvalidArchitectureError(
+                f"the node {node.name!r:.60} has the input {name!r:.60} more than "
+                f"{MOST_ARGUMENTS} times"
+            )
 
     return [(tail, head, *numbers) for tail, numbers in arguments.items()]
