@@ -192,8 +192,7 @@ class Candidates:
         order = np.argsort(-ranks, kind="stable")
         seen = set(taken)
         kept = []
-        for index in order.tolist():
-            (key,) = row_keys(pool[index][None])
+        for index, key in zip(order.tolist(), row_keys(pool[order]), strict=True):
             if key not in seen:
                 seen.add(key)
                 kept.append(index)

@@ -13,6 +13,11 @@ PARTS = "tests.benchmarks.parts"
 
 PROGRAMS = {
     "agents": (PARTS, "agents", "Measure mutations and proposals."),
+    "autoformer": (
+        "tests.benchmarks.parameters.autoformer",
+        "autoformer",
+        "Rank vision transformers after thirty labels.",
+    ),
     "dashboard": (PARTS, "dashboard", "Measure the page with many evaluations."),
     "decoder-parts": (PARTS, "decoder_parts", "Measure the parts of decoders."),
     "drawing": (PARTS, "drawing", "Measure pictures of networks."),
@@ -22,6 +27,11 @@ PROGRAMS = {
         "Measure the first command over several seeds.",
     ),
     "fleet": (PARTS, "fleet", "Measure a server with a simulated fleet of trainers."),
+    "hybrid": (
+        "tests.benchmarks.parameters.hybrid",
+        "hybrid",
+        "Search with a proposer that overrides some of the agent's proposals.",
+    ),
     "kernels": (PARTS, "kernels", "Measure the kernels: exactness, axioms, speed."),
     "morphism": (PARTS, "morphism", "Measure weight inheritance."),
     "objectives": (
