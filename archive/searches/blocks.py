@@ -13,7 +13,7 @@ The values of a study belong to one parent and one distillation, which the name 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, stdev
 from time import perf_counter
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from archive import __version__
 from archive.agents.study_setup import open_study
 from archive.architecture.decoders import vocabulary
-from archive.errors import UsageError
+from archive.errors import TrainingError, UsageError
 from archive.spaces import stored_spaces
 from archive.spaces.decoder.space import Decoder
 from archive.store.protocol_names import ProtocolName
@@ -97,7 +97,8 @@ class BlockReport:
         objective: Name of the value, to be minimised.
         value: The parent's value, measured as the replacements are.
         steps: Steps of each distillation.
-        left: Replacements without a score: beyond a limit, or of an ended run.
+        left: Replacements without a score: beyond a limit, of an ended run, or of a distillation
+            that diverged.
         replacements: By block and part, the least change first.
     """
 
@@ -158,7 +159,6 @@ def study_blocks(
         UsageError: The parent is no decoder or has no weights, or an argument is out of range.
         StudyConflictError: The study exists for another parent or distillation.
         SettingsError: The device or the weights cannot be used.
-        TrainingError: A distillation diverged.
     """
     require_at_least(0, steps=steps)
     require_at_least(1, seeds=seeds, limit=limit)
@@ -175,12 +175,19 @@ def study_blocks(
     measure = _Measurement(session, device)
     for seed in range(seeds):
         for replacement in chosen:
-            score = None
-            if not session.has(replacement.architecture, seed):
-                score = measure.replacement(replacement, seed)
+            if session.has(replacement.architecture, seed):
+                continue
 
-            if score is not None and notify is not None:
-                notify(f"{replacement}: {session.objective} {score:.4f}")
+            measure.prepare()
+            try:
+                score = measure.replacement(replacement, seed)
+                message = f"{replacement}: {session.objective} {score:.4f}"
+            except TrainingError as error:
+                # The same seed diverges again: the others would never have a score.
+                message = str(error)
+
+            if notify is not None:
+                notify(message)
 
     return session.report(wanted)
 
@@ -213,6 +220,7 @@ class _Session:
     space: Decoder
     steps: int
     sha256: str
+    _stored: set[tuple[str, int | None]] = field(default_factory=set)
 
     @classmethod
     def open(
@@ -278,8 +286,13 @@ class _Session:
         return library(parent, self.space, parts=parts, blocks=blocks, kinds=kinds)
 
     def has(self, network: Architecture, seed: int) -> bool:
-        """Return whether a network has a score with a seed."""
-        return any(score.seed == seed for score in self._scores().get(network.functional_key, ()))
+        """Return whether a network has a score with a seed, of this run or of another one."""
+        pair = (network.functional_key, seed)
+        if pair not in self._stored:
+            for key, scores in self._scores().items():
+                self._stored.update((key, score.seed) for score in scores)
+
+        return pair in self._stored
 
     def store(self, scored: _Scored, result: Result) -> None:
         """Store a score; nothing where another run has stored it meanwhile."""
@@ -339,9 +352,12 @@ class _Measurement:
         self._device = ""
 
     def replacement(self, replacement: PartReplacement, seed: int) -> float:
-        """Measure and store a replacement, and return its value."""
+        """Measure and store a replacement, and return its value; `prepare` comes first.
+
+        Raises:
+            TrainingError: The distillation diverged.
+        """
         session = self._session
-        self._prepare()
         begin = perf_counter()
         score = self._distiller.score(replacement, seed)
         is_repeat = any(session.has(replacement.architecture, other) for other in range(seed))
@@ -356,7 +372,8 @@ class _Measurement:
         session.store(scored, result)
         return result.value
 
-    def _prepare(self) -> None:
+    def prepare(self) -> None:
+        """Load the data, and measure and store the parent, unless that is done."""
         if self._distiller is not None:
             return
 

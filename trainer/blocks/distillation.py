@@ -6,8 +6,8 @@
 | b, s   | the parent's block, and the block with the new part                                |
 | e      | mean of (s(x) - b(x))^2, divided by the mean of b(x)^2 (Puzzle, section 3)          |
 
-The new part is trained to minimise e on the training text, with the optimiser of the protocol, for a
-number of steps; all else is frozen. Then the whole network with the new block is measured on the
+The new part is trained to minimise e on the training text, by AdamW with the batches and the learning
+rate of the protocol, for a number of steps; all else is frozen. Then the whole network with the new block is measured on the
 validation text: its loss, and the mean divergence KL(parent || network) of a token, in nats.
 """
 
@@ -61,7 +61,7 @@ class BlockDistiller:
     Args:
         parent: The trained network, in evaluation mode.
         task: Task on text.
-        protocol: Its protocol: batches, optimiser and data.
+        protocol: Its protocol: batches, learning rate and data.
         steps: Steps of a distillation.
         device: Device of all computations.
     """
@@ -119,9 +119,7 @@ class BlockDistiller:
         self, index: int, student: nn.Module, parameters: list[nn.Parameter], seed: int
     ) -> tuple[float, ...]:
         rules = self._protocol
-        optimiser = torch.optim.AdamW(
-            parameters, rules.learning_rate, betas=(0.9, 0.95), weight_decay=0.0
-        )
+        optimiser = make_optimiser(parameters, rules.learning_rate, self.parent.rate_factor)
         schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, self._rate)
         block = self.parent.blocks[index]
         student.train()
@@ -203,3 +201,17 @@ class BlockDistiller:
         tokens_count = targets.numel()
         loss = float(torch.stack(losses).sum()) / tokens_count
         return BlockScore(loss, float(torch.stack(divergences).sum()) / tokens_count)
+
+
+def make_optimiser(parameters: list[nn.Parameter], rate: float, factor: float) -> torch.optim.AdamW:
+    """Return the optimiser of a part.
+
+    Args:
+        parameters: Parameters of the part and its norms.
+        rate: Peak of the learning rate.
+        factor: Factor of the rate of matrices, as in the training of the parent.
+    """
+    matrices = [parameter for parameter in parameters if parameter.ndim == 2]
+    others = [parameter for parameter in parameters if parameter.ndim != 2]
+    groups = [{"params": matrices, "lr": rate * factor}, {"params": others, "lr": rate}]
+    return torch.optim.AdamW(groups, betas=(0.9, 0.95), weight_decay=0.0)

@@ -3,7 +3,8 @@
 | new part                                 | begins with                                          |
 |------------------------------------------|------------------------------------------------------|
 | attention with as many heads             | the parent's matrices; fewer key/value heads are the |
-|                                          | means of groups (GQA), more are copies               |
+|                                          | means of groups (GQA), more are copies; drawn where  |
+|                                          | no number of heads divides the other                 |
 | a feed-forward part of the kind, narrower | the hidden neurons of the largest weights           |
 | the same, wider                          | the parent's neurons, and new ones that add nothing  |
 | any other                                | weights drawn from the seed                          |
@@ -119,6 +120,9 @@ def _warm_start(source: nn.Module | None, target: nn.Module, replacement: PartRe
 def _copy_attention(source: nn.Module, target: nn.Module, old: Attention, new: Attention) -> None:
     for name in ("query", "output"):
         _copy_module(getattr(source, name), getattr(target, name))
+
+    if max(old.kv_heads, new.kv_heads) % min(old.kv_heads, new.kv_heads):
+        return
 
     for name in ("key", "value"):
         matrix = getattr(source, name).weight

@@ -11,8 +11,10 @@ from archive import agents, spaces
 from archive.architecture.decoders import costs
 from archive.architecture.decoders.design import Block, Design
 from archive.architecture.decoders.parts import Attention, SwiGlu
-from archive.searches.blocks import BlockReport
+from archive.errors import TrainingError
+from archive.searches.blocks import BlockReport, study_blocks
 from archive.store.records import Result, Study
+from archive.trainer.blocks.distillation import BlockDistiller
 from archive.trainer.nn import builders
 from archive.trainer.storage import weights_file
 from archive.trainer.tasks import registry
@@ -109,3 +111,28 @@ def test_blocks_are_scored_once(archive, store_settings, tmp_path, parent):
     study = agents.study(archive, "sums", SPACE, warm_start="texts-blocks-0")
     (asked,) = study.ask("block-additive", 1)
     SPACE.validate(asked.architecture)
+
+
+def test_a_distillation_that_diverges_leaves_the_others(archive, parent, monkeypatch):
+    score = BlockDistiller.score
+
+    def diverge(distiller, replacement, seed):
+        if replacement.after == "none":
+            raise TrainingError(f"{replacement}: the distillation diverged, the loss is nan")
+
+        return score(distiller, replacement, seed)
+
+    monkeypatch.setattr(BlockDistiller, "score", diverge)
+    lines = []
+    report = study_blocks(
+        archive,
+        "texts#00000",
+        steps=1,
+        parts=["mixer"],
+        blocks=[1],
+        device="cpu",
+        notify=lines.append,
+    )
+    assert report.replacements and "none" not in {row.after for row in report.replacements}
+    assert report.left == 1
+    assert sum("the distillation diverged" in line for line in lines) == 1

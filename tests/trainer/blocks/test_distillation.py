@@ -18,11 +18,13 @@ from archive.architecture.decoders.parts import (
     SwiGlu,
 )
 from archive.errors import UsageError
-from archive.trainer.blocks.distillation import BlockDistiller
+from archive.trainer.blocks.distillation import BlockDistiller, make_optimiser
 from archive.trainer.blocks.replacements import PartReplacement, library
+from archive.trainer.blocks.students import make_student
 from archive.trainer.fit.batches import Batches
 from archive.trainer.fit.evaluate import evaluate
 from archive.trainer.nn import builders
+from archive.trainer.protocols.networks import NetworkForm
 from archive.trainer.tasks import registry
 
 WIDTH = 16
@@ -56,6 +58,7 @@ def small_space(**settings):
 
 
 PARENT = Design(256, WIDTH, BLOCKS).graph()
+FORM = NetworkForm((128,), 256, "language")
 
 
 def replaced(index, **parts):
@@ -176,3 +179,22 @@ def test_distillation_trains_the_new_part_alone(distiller, new):
 
     assert distiller.score(new, seed=3) == score
     assert distiller.score(new, seed=4) != score
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 3), (3, 2), (6, 4)])
+def test_key_value_heads_that_do_not_divide_each_other(before, after):
+    old = Block(Attention(12, before, 4, BASE), SwiGlu(16))
+    new = replace(old, mixer=Attention(12, after, 4, BASE))
+    parent = builders.build(Design(256, WIDTH, (old,)).graph(), FORM, seed=1).blocks[0]
+    replacement = PartReplacement(0, "mixer", old, new, WIDTH, Design(256, WIDTH, (new,)).graph())
+    student, _ = make_student(parent, replacement, seed=0)
+    assert torch.equal(student.mixer.query.weight, parent.mixer.query.weight)
+    assert student.mixer.key.weight.shape == (4 * after, WIDTH)
+
+
+def test_matrices_have_the_rate_of_their_width():
+    module = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Conv1d(3, 3, 2))
+    optimiser = make_optimiser(list(module.parameters()), 0.1, 0.25)
+    rates = {id(p): group["lr"] for group in optimiser.param_groups for p in group["params"]}
+    assert rates[id(module[0].weight)] == 0.025
+    assert [rates[id(p)] for p in (module[0].bias, *module[1].parameters())] == [0.1] * 3
