@@ -69,11 +69,11 @@ class AdditiveCandidates(CandidateGenerator):
         return best_first(list(by_key.values()))[:count]
 
     def _best(self, history: History, effects: Effects) -> list[Candidate]:
-        found = []
+        members = []
         for member in BestSums(self.vectors, effects).best(self.top, history.known):
-            found.append(self._candidate(history, effects, member.architecture))
+            members.append(self._candidate(history, effects, member.architecture))
 
-        return found
+        return members
 
     def _fresh(
         self, history: History, effects: Effects, rng: np.random.Generator

@@ -68,7 +68,7 @@ class BestSums:
         levels: Choices by decision, the parent's first; None for those that the effects know.
 
     Attributes:
-        held: Decisions that keep the parent's choice, because costs are no sums with them.
+        fixed: Decisions that keep the parent's choice, because costs are no sums with them.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class BestSums:
             levels = _known_levels(effects)
 
         self._levels = {position: choices for position, choices in levels.items() if choices[1:]}
-        self.held: tuple[int, ...] = ()
+        self.fixed: tuple[int, ...] = ()
         self._starts: dict[Constraint, float] = {}
         self._costs: dict[Constraint, dict[int, Array]] = {}
         for constraint in _constraints_of(vectors.space):
@@ -193,17 +193,17 @@ class BestSums:
                 if self._are_off(first, second, rng):
                     off.add((first, second))
 
-        held = []
+        fixed = []
         while off:
             counts = np.bincount(np.array(list(off)).ravel())
             position = int(counts.argmax())
-            held.append(position)
+            fixed.append(position)
             off = {pair for pair in off if position not in pair}
             del self._levels[position]
 
-        self.held = tuple(sorted(held))
-        if held:
-            _log.info("%d decisions keep the parent's choice: costs do not add up", len(held))
+        self.fixed = tuple(sorted(fixed))
+        if fixed:
+            _log.info("%d decisions keep the parent's choice: costs do not add up", len(fixed))
 
     def _are_off(self, first: int, second: int, rng: np.random.Generator) -> bool:
         vector = list(self._parent)

@@ -163,18 +163,18 @@ def study_blocks(
     require_at_least(0, steps=steps)
     require_at_least(1, seeds=seeds, limit=limit)
     session = _Session.open(archive, _evaluation(archive, parent), name, steps, weights_from)
-    wanted = session.library(parts, blocks, kinds)
-    if not wanted:
+    replacements = session.library(parts, blocks, kinds)
+    if not replacements:
         raise UsageError(
             f"no replacement in {parent}: its space has no other part of these kinds and blocks"
         )
 
     # After the checks, so that a mistake leaves no empty study.
     open_study(archive, session.study, budget=UNBOUNDED)
-    chosen = wanted[:limit]
+    limited = replacements[:limit]
     measure = _Measurement(session, device)
     for seed in range(seeds):
-        for replacement in chosen:
+        for replacement in limited:
             if session.has(replacement.architecture, seed):
                 continue
 
@@ -189,7 +189,7 @@ def study_blocks(
             if notify is not None:
                 notify(message)
 
-    return session.report(wanted)
+    return session.report(replacements)
 
 
 def _evaluation(archive: Archive, parent: str) -> str:
@@ -312,12 +312,12 @@ class _Session:
         costs = {"params": float(counted.params), "flops": float(counted.flops)}
         return costs | builders.further_costs(network, form)
 
-    def report(self, wanted: Sequence[PartReplacement]) -> BlockReport:
+    def report(self, replacements: Sequence[PartReplacement]) -> BlockReport:
         """Return the scores of replacements."""
         scores = self._scores()
         first = scores[self.parent.functional_key][0]
         rows = []
-        for replacement in wanted:
+        for replacement in replacements:
             of_network = scores.get(replacement.architecture.functional_key)
             if of_network:
                 rows.append(_row(replacement, of_network, first))
@@ -330,7 +330,7 @@ class _Session:
             objective=self.objective,
             value=first.value,
             steps=self.steps,
-            left=len(wanted) - len(rows),
+            left=len(replacements) - len(rows),
             replacements=rows,
         )
 

@@ -76,7 +76,7 @@ def test_the_best_sums_are_the_best_of_all_members(table, bound):
     encoded = vectors.encode(networks)
     learnt = learn(encoded, sums(space, networks, effects), encoded[0].tolist())
     solver = BestSums(vectors, learnt)
-    assert solver.held == ()
+    assert solver.fixed == ()
     every = np.array(list(itertools.product(range(OPTIONS), repeat=BLOCKS)))
     allowed = every[prices[np.arange(BLOCKS), every].sum(axis=1) <= bound]
     best = np.sort(effects[np.arange(BLOCKS), allowed].sum(axis=1))[::-1][:5]
