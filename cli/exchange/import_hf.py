@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 LENGTHS = (2048, 32768)
 """Lengths of sequences at which costs are shown by default."""
 
+LONGEST = 10**9
+"""Largest number of tokens of a sequence."""
+
 
 @dataclass(frozen=True)
 class LengthCosts:
@@ -79,7 +82,7 @@ class PublishedImport:
 @click.option(
     "--length",
     "lengths",
-    type=Count(1),
+    type=Count(1, LONGEST),
     multiple=True,
     show_default="2048 and 32768",
     help="Tokens of a sequence, for the costs. May be repeated.",

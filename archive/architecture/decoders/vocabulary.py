@@ -140,7 +140,8 @@ FURTHER: Mapping[str, Mapping[str, str]] = {
         "shared_gate": FLAG,
         "bias": FLAG,
         "router_bias": FLAG,
-        # `sigmoid`: scores of the router; `raw`: weights of the chosen experts sum to less than 1.
+        # `sigmoid`: scores of the router; `raw`: weights of the chosen experts sum to less than 1;
+        # `raw sigmoid`: both.
         "routing": TEXT,
         # Factor of the experts' sum; groups of experts, and groups of which a token uses experts.
         "scale": REAL,

@@ -84,6 +84,8 @@ def write_config(design: Design) -> dict[str, Any]:
     if name == GEMMA2:
         config |= {"hidden_activation": "silu", "query_pre_attn_scalar": attention.head_size}
         config |= {"attn_logit_softcapping": None, "final_logit_softcapping": None}
+        # The class makes the mask of a window, even if no layer has one.
+        config["sliding_window"] = sizes[0] if sizes else _LENGTH
 
     return config
 

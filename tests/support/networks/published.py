@@ -442,6 +442,7 @@ PARAMS: dict[str, int] = {
 
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("Llama-3.2-1B", {"attention_bias": True, "mlp_bias": True, "tie_word_embeddings": False}),
+    ("Qwen1.5-MoE-A2.7B", {"qkv_bias": False}),
     ("Qwen3-0.6B", {"attention_bias": True, "tie_word_embeddings": False}),
     ("Qwen3-30B-A3B", {"decoder_sparse_step": 2, "mlp_only_layers": [3]}),
     ("Qwen3-Next-80B-A3B", {"full_attention_interval": 3, "decoder_sparse_step": 2}),

@@ -73,6 +73,13 @@ def test_the_class_has_all_parts(name):
         assert read_config(config, "config").design == design
 
 
+def test_sandwich_norms_without_windows_have_the_size_of_one():
+    # The class fails without it.
+    config = write_config(Design(50, 32, (Block(FULL, GATED, "sandwich"),)))
+    assert config["layer_types"] == ["full_attention"]
+    assert config["sliding_window"] >= config["max_position_embeddings"]
+
+
 @pytest.mark.parametrize(
     ("blocks", "part"),
     [
