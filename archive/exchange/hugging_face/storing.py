@@ -9,6 +9,7 @@ from archive.architecture.graph import Architecture
 from archive.exchange.hugging_face.reading import PublishedModel
 from archive.exchange.importers.models import add_model
 from archive.store import notes
+from archive.values import checked_size
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -19,9 +20,14 @@ def add_published(archive: Archive, model: PublishedModel, name: str) -> Archite
 
     Its name and its family become tags, and its source the note, unless a user wrote another one.
     A second model with the same architecture adds its name.
+
+    Raises:
+        UsageError: It has more parameters than a server stores.
     """
     architecture = model.design.graph()
-    add_model(archive, architecture, params=costs.params(architecture))
+    # A number that no server stores is refused before anything is written.
+    params = checked_size("params", costs.params(architecture))
+    add_model(archive, architecture, params=params)
     before = notes.read(archive.connection, "Architecture", architecture.key)
     tags = sorted({*before.tags, name[: notes.LONGEST_TAG], model.model_type})
     text = before.text or _source_text(model, name)

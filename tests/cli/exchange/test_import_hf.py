@@ -84,6 +84,13 @@ def test_files_that_are_no_configurations_are_refused(user, tmp_path):
         done = user.types("import", "hf", str(tmp_path), code=2)
         assert message in done.stderr and len(done.stderr.strip().splitlines()) == 1
 
+    huge = CONFIGS["Llama-3.2-1B"] | {"hidden_size": 2**30, "vocab_size": 2**31 - 1}
+    (tmp_path / "config.json").write_text(json.dumps(huge | {"intermediate_size": 2**31 - 1}))
+    done = user.types("import", "hf", str(tmp_path), code=2)
+    assert "params must be a whole number from 0 to 2^63 - 1" in done.stderr
+    rows = user.types("query", "MATCH (a:Architecture) RETURN a.key AS key", "--json").stdout
+    assert json.loads(rows)["rows"] == []
+
     missing = user.types("import", "hf", "missing.json", code=2)
     assert "there is no such file" in missing.stderr
 
