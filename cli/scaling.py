@@ -54,9 +54,9 @@ def scaling(
     """Forecast the loss of each design of STUDIES at a number of operations, with an interval.
 
     Every result counts that has parameters and tokens, also of a training that paused at a rung.
-    The studies are of one space: protocols with other numbers of tokens, for example. The interval
-    holds with a probability of 90 %: it is corrected by a forecast of the larger runs from the
-    smaller ones.
+    The studies are of one task and one space: protocols with other numbers of tokens, for example.
+    The interval holds with a probability of 90 %: it is corrected by a forecast of the larger runs
+    from the smaller ones.
 
     The next training is the one that says most for its operations about which design is best. Pairs
     are named whose order is likely to be another at these operations than at those of the largest
@@ -95,7 +95,9 @@ def _print(document: ScalingDocument) -> None:
     columns = ("network", "params", "tokens", "loss", percent, "best")
     print_table(columns, rows, title=f"At {document.at:.3g} FLOPs")
     training = document.next
-    if training is not None:
+    if training is None:
+        print_line("train next: no single training is expected to change the choice")
+    else:
         print_line(
             f"train next: {training.architecture[:12]} on {training.tokens:.3g} tokens "
             f"({training.flops:.3g} FLOPs)"

@@ -37,10 +37,10 @@ def knowledge_gradients(targets: Array, candidates: Array, noise: float) -> Arra
     deviations = candidates - candidates.mean(axis=0)
     covariances = (targets - means).T @ deviations / len(targets)
     slopes = covariances / np.sqrt(np.square(deviations).mean(axis=0) + noise**2 + 1e-12)
-    places, weights = np.polynomial.hermite_e.hermegauss(NODES)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
     least = np.zeros((NODES, candidates.shape[1]))
-    for row, place in zip(least, places.tolist(), strict=True):
-        row[:] = (means[:, None] + place * slopes).min(axis=0)
+    for row, node in zip(least, nodes.tolist(), strict=True):
+        row[:] = (means[:, None] + node * slopes).min(axis=0)
 
     expected = (weights / weights.sum()) @ least
     gains: Array = np.maximum(means.min() - expected, 0.0)

@@ -99,10 +99,10 @@ class ScalingModel:
             return drawn + self.residual.sample(designs, count, rng)
 
         # A design that was not compared with others may be anywhere beside the law.
-        names = {network.key: number for number, network in enumerate(designs.networks)}
+        columns = {network.key: column for column, network in enumerate(designs.networks)}
         shifts = self.spread * rng.standard_normal((count, len(designs)))
-        places = [names[network.key] for network in designs.networks]
-        shifted: Array = drawn + shifts[:, places]
+        shared = [columns[network.key] for network in designs.networks]
+        shifted: Array = drawn + shifts[:, shared]
         return shifted
 
     def _laws(self, designs: ScaledRuns) -> Array:

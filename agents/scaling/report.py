@@ -44,6 +44,8 @@ LEAST_FLIP = 0.2
 """Least probability of a flip that is named."""
 SHORTER = (0.01, 0.1, 1.0)
 """Operations of the trainings that may be next, as shares of the question's."""
+LEAST_GAIN = 1e-9
+"""Least gain in log L of a next training: smaller ones are rounding."""
 DRAWS = 2000
 _CANDIDATES = 60
 _STEPS = 9
@@ -122,7 +124,7 @@ class ScalingDocument:
         at: Operations of the question.
         probability: Probability of the intervals.
         designs: The designs of the least loss, the best first.
-        next: What to train next; null where nothing is left to train.
+        next: What to train next; null where no training is expected to change the choice.
         flips: Pairs of the best designs whose order may change, the likeliest first.
     """
 
@@ -151,7 +153,7 @@ def scaling(
 
     Args:
         archive: The archive.
-        studies: Names of studies of one space, whose objective is a loss.
+        studies: Names of studies of one task, objective and space, whose objective is a loss.
         at: Operations of a training, 6 for each parameter and token.
         law: Name of a scaling law, of `laws.FORMS`.
         params: Metric with the parameters, or a parameter of the space.
@@ -159,36 +161,44 @@ def scaling(
 
     Raises:
         UnknownNameError: There is no such study or law.
-        UsageError: The studies are of different spaces, their objective is no loss, fewer than six
-            results have these metrics, or `at` is not greater than 0.
+        UsageError: The studies are of different tasks, objectives or spaces, their objective is no
+            loss, fewer than six results have these metrics, or `at` is not finite or allows less
+            than a token.
     """
     if not (math.isfinite(at) and at > 0.0):
-        raise UsageError(f"the operations of a forecast must be > 0, got {at:g}")
+        raise UsageError(f"the operations of a forecast must be finite and > 0, got {at:g}")
 
     form = laws.get(law)
     space = _common_space(archive, studies)
     runs = _read_runs(archive, studies, params, tokens)
+    least = OPERATIONS * float(runs.params.max())
+    if at < least:
+        raise UsageError(
+            f"the operations of a forecast must allow a token of each design, {least:.3g} or more, "
+            f"got {at:g}"
+        )
+
     rng = np.random.default_rng(0)
     model = forecast.fit(space, runs, form, rng)
-    designs = _designs_at(runs, at)
+    designs = _designs_for(runs, at)
     expected = model.forecast(designs)
     order = np.argsort(expected.median, kind="stable")[:_CANDIDATES]
     designs = designs.take(order)
     drawn = model.sample(designs, rng, DRAWS)
     best = np.bincount(drawn.argmin(axis=1), minlength=len(designs)) / len(drawn)
     shown = []
-    for place, row in enumerate(order[:SHOWN].tolist()):
-        network = designs.networks[place]
+    for rank, row in enumerate(order[:SHOWN].tolist()):
+        network = designs.networks[rank]
         shown.append(
             DesignForecast(
                 network.key,
                 texts.to_text(network),
-                float(designs.params[place]),
-                float(designs.tokens[place]),
+                float(designs.params[rank]),
+                float(designs.tokens[rank]),
                 float(expected.median[row]),
                 float(expected.low[row]),
                 float(expected.high[row]),
-                float(best[place]),
+                float(best[rank]),
             )
         )
 
@@ -210,19 +220,26 @@ def scaling(
 
 def _common_space(archive: Archive, studies: Sequence[str]) -> Space:
     records = [archive.studies.get(study) for study in studies]
+    first = records[0]
     for record in records:
         if record.direction != "minimise":
             raise UsageError(
                 f"a scaling law is of a loss, and the study {record.name} maximises its objective"
             )
 
-        if (record.space, record.space_config) != (records[0].space, records[0].space_config):
-            raise UsageError(
-                f"the studies {records[0].name} and {record.name} are of different spaces: "
-                "forecast one of them"
-            )
+        differences = {
+            "tasks": record.task != first.task,
+            "objectives": record.objective != first.objective,
+            "spaces": (record.space, record.space_config) != (first.space, first.space_config),
+        }
+        for name, differs in differences.items():
+            if differs:
+                raise UsageError(
+                    f"the studies {first.name} and {record.name} are of different {name}: "
+                    "forecast one of them"
+                )
 
-    return space_of(archive, records[0], NO_COSTS)
+    return space_of(archive, first, NO_COSTS)
 
 
 def _read_runs(archive: Archive, studies: Sequence[str], params: str, tokens: str) -> ScaledRuns:
@@ -255,22 +272,23 @@ def _numbers_of(evaluation: Evaluation) -> Mapping[str, float]:
     return {**numbers, **evaluation.metrics}
 
 
-def _designs_at(runs: ScaledRuns, at: float) -> ScaledRuns:
+def _designs_for(runs: ScaledRuns, flops: float) -> ScaledRuns:
     """Return each design once, with the tokens that operations allow."""
     first: dict[str, int] = {}
     for row, network in enumerate(runs.networks):
         first.setdefault(network.functional_key, row)
 
     designs = runs.take(np.array(list(first.values())))
-    return _at(designs, at)
+    return _scale(designs, flops)
 
 
-def _at(designs: ScaledRuns, flops: float) -> ScaledRuns:
+def _scale(designs: ScaledRuns, flops: float) -> ScaledRuns:
+    """Return designs with the tokens that operations allow."""
     tokens = flops / (OPERATIONS * designs.params)
     return ScaledRuns(designs.networks, designs.params, tokens, np.empty(0))
 
 
-def _joined(parts: Sequence[ScaledRuns]) -> ScaledRuns:
+def _join(parts: Sequence[ScaledRuns]) -> ScaledRuns:
     networks: list[Architecture] = []
     for part in parts:
         networks += part.networks
@@ -284,14 +302,18 @@ def _joined(parts: Sequence[ScaledRuns]) -> ScaledRuns:
 
 
 def _choose(
-    model: ScalingModel, runs: ScaledRuns, designs: ScaledRuns, at: float, rng: np.random.Generator
+    model: ScalingModel,
+    runs: ScaledRuns,
+    designs: ScaledRuns,
+    flops: float,
+    rng: np.random.Generator,
 ) -> NextTraining | None:
     longest: dict[str, float] = {}
     for network, tokens in zip(runs.networks, runs.tokens.tolist(), strict=True):
         key = network.functional_key
         longest[key] = max(tokens, longest.get(key, 0.0))
 
-    candidates = _joined([_at(designs, share * at) for share in SHORTER])
+    candidates = _join([_scale(designs, share * flops) for share in SHORTER])
     rows = []
     for row, network in enumerate(candidates.networks):
         if candidates.tokens[row] > longest[network.functional_key]:
@@ -301,25 +323,32 @@ def _choose(
         return None
 
     candidates = candidates.take(np.array(rows))
-    drawn = model.sample(_joined([designs, candidates]), rng, DRAWS)
+    drawn = model.sample(_join([designs, candidates]), rng, DRAWS)
     targets = drawn[:, : len(designs)]
     gains = choice.knowledge_gradients(targets, drawn[:, len(designs) :], model.spread)
-    flops = OPERATIONS * candidates.params * candidates.tokens
-    best = int(np.argmax(gains / flops))
+    if gains.max() < LEAST_GAIN:
+        return None
+
+    costs = OPERATIONS * candidates.params * candidates.tokens
+    best = int(np.argmax(gains / costs))
     return NextTraining(
         candidates.networks[best].key,
         float(candidates.tokens[best]),
-        float(flops[best]),
+        float(costs[best]),
         float(-np.expm1(-gains[best])),
     )
 
 
 def _flips(
-    model: ScalingModel, designs: ScaledRuns, largest: float, at: float, rng: np.random.Generator
+    model: ScalingModel,
+    designs: ScaledRuns,
+    largest: float,
+    flops: float,
+    rng: np.random.Generator,
 ) -> list[OrderFlip]:
-    scales = np.geomspace(largest, at, _STEPS).tolist()
-    every = _joined([_at(designs, scale) for scale in scales])
-    drawn = model.sample(every, rng, DRAWS).reshape(DRAWS, _STEPS, len(designs))
+    scales = np.geomspace(largest, flops, _STEPS).tolist()
+    scaled = _join([_scale(designs, scale) for scale in scales])
+    drawn = model.sample(scaled, rng, DRAWS).reshape(DRAWS, _STEPS, len(designs))
     flips = []
     for first in range(len(designs)):
         for second in range(first + 1, len(designs)):

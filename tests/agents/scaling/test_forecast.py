@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from archive import space, spaces
+from archive.agents.base import Suggestion
 from archive.agents.scaling import choice, forecast, laws
 from archive.agents.scaling.report import ScalingDocument, scaling
 from archive.agents.scaling.residuals import ScaledRuns
@@ -15,7 +16,6 @@ from archive.errors import UsageError
 from archive.store.records import Result, Study
 from tests.support.commands import shell
 from tests.support.json_documents import faults
-from tests.support.stores import suggest
 
 DECLARED = {
     "width": space.integer(64, 1024, log=True),
@@ -105,18 +105,18 @@ def test_the_probability_of_a_flip():
     assert choice.flip_probability(first, second, first, second) == 0.0
 
 
-def fill(archive, searched, runs, **settings):
+def fill(archive, searched, runs, name="small", **settings):
     settings = {"direction": "minimise", "objective": "loss", "budget": 100, **settings}
-    archive.studies.create(
-        Study("small", "toy", "toy/1", searched.name, space_config=searched.config, **settings)
-    )
+    settings = {"task": "toy", "protocol": "toy/1", "space": searched.name, **settings}
+    archive.studies.create(Study(name, space_config=searched.config, **settings))
     agent = archive.proposals.register_agent("random", {}, "1")
     outcomes = []
     for params, tokens, loss in zip(runs.params, runs.tokens, runs.losses, strict=True):
         metrics = {"params": float(params), "tokens": float(tokens)}
         outcomes.append(Result(float(loss), metrics))
 
-    archive.proposals.create("small", agent, suggest(runs.networks), outcomes=outcomes)
+    suggestions = [Suggestion(network, repeat=True) for network in runs.networks]
+    archive.proposals.create(name, agent, suggestions, outcomes=outcomes)
 
 
 def test_the_designs_of_a_study_are_forecast(archive, searched, store_settings, tmp_path):
@@ -158,5 +158,33 @@ def test_a_study_that_no_law_describes_is_named(archive, searched):
     with pytest.raises(UsageError, match="the study small maximises its objective"):
         scaling(archive, ["small"], 1e18)
 
-    with pytest.raises(UsageError, match="operations of a forecast must be > 0, got -1"):
-        scaling(archive, ["small"], -1.0)
+    for number, text in ((-1.0, "-1"), (np.inf, "inf"), (np.nan, "nan")):
+        with pytest.raises(UsageError, match=f"must be finite and > 0, got {text}"):
+            scaling(archive, ["small"], number)
+
+
+def test_results_of_several_tasks_have_no_common_law(archive, searched):
+    runs = make_runs(searched, 8, 1e14, 1e16, 3)
+    fill(archive, searched, runs)
+    fill(archive, searched, runs, "other", task="toys", protocol="toys/1")
+    with pytest.raises(UsageError, match="studies small and other are of different tasks"):
+        scaling(archive, ["small", "other"], 1e18)
+
+    fill(archive, searched, runs, "bits", objective="bits")
+    with pytest.raises(UsageError, match="studies small and bits are of different objectives"):
+        scaling(archive, ["small", "bits"], 1e18)
+
+
+def test_trainings_of_less_than_a_token_have_no_forecast(archive, searched):
+    runs = make_runs(searched, 8, 1e14, 1e16, 3)
+    fill(archive, searched, runs)
+    with pytest.raises(UsageError, match=r"must allow a token of each design, .* got 4"):
+        scaling(archive, ["small"], 5e-324)
+
+
+def test_the_only_design_needs_no_further_training(archive, searched):
+    runs = make_runs(searched, 8, 1e14, 1e16, 3)
+    fill(archive, searched, runs.take(np.array([0] * 8)))
+    report = scaling(archive, ["small"], 1e18)
+    assert [design.best for design in report.designs] == [1.0]
+    assert report.next is None and report.flips == []
