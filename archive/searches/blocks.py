@@ -4,7 +4,7 @@
 
 Each score is a proposal with its evaluation in a study of its own, and an edge from the parent with
 the replacement. It is stored when it is measured, in one transaction, so that a run that was ended
-goes on where it was, and runs at the same time share the replacements.
+goes on where it was, and runs at the same time store each score once.
 
 The values of a study belong to one parent and one distillation, which the name of its protocol has:
 `pydoc-topics/d816f8d22e0c+recipe:blocks@1a2b3c4d5e6f/60`. No trainer has a recipe of this name.
@@ -113,7 +113,7 @@ class BlockReport:
 
 
 @dataclass(frozen=True)
-class _Scored:
+class _ScoredNetwork:
     """A network with a score, as admission takes it."""
 
     architecture: Architecture
@@ -169,10 +169,10 @@ def study_blocks(
             f"no replacement in {parent}: its space has no other part of these kinds and blocks"
         )
 
+    measure = _Measurement(session, device)
     # After the checks, so that a mistake leaves no empty study.
     open_study(archive, session.study, budget=UNBOUNDED)
     limited = replacements[:limit]
-    measure = _Measurement(session, device)
     for seed in range(seeds):
         for replacement in limited:
             if session.has(replacement.architecture, seed):
@@ -294,7 +294,7 @@ class _Session:
 
         return pair in self._stored
 
-    def store(self, scored: _Scored, result: Result) -> None:
+    def store(self, scored: _ScoredNetwork, result: Result) -> None:
         """Store a score; nothing where another run has stored it meanwhile."""
         config = {"parent": self.trained.evaluation.id, "weights": self.sha256[:12]}
         agent = self.archive.proposals.register_agent(KIND, config, __version__)
@@ -336,20 +336,29 @@ class _Session:
 
     def _scores(self) -> dict[str, list[Evaluation]]:
         scores: dict[str, list[Evaluation]] = {}
-        for evaluation in self.archive.studies.evaluations(self.study.name):
+        for evaluation in self.archive.studies.evaluations(self.study.name, curves=False):
             scores.setdefault(evaluation.architecture.functional_key, []).append(evaluation)
 
         return scores
 
 
 class _Measurement:
-    """Distillations of one session; torch and the data are loaded at the first one."""
+    """Distillations of one session; the data are loaded at the first one.
+
+    Args:
+        session: The session.
+        device: Device in torch's notation, or `auto`.
+
+    Raises:
+        SettingsError: There is no such device.
+    """
 
     def __init__(self, session: _Session, device: str) -> None:
+        from archive.trainer.trial import devices
+
         self._session = session
-        self._request = device
+        self._device = devices.find(device)[0].label
         self._distiller: Any = None
-        self._device = ""
 
     def replacement(self, replacement: PartReplacement, seed: int) -> float:
         """Measure and store a replacement, and return its value; `prepare` comes first.
@@ -361,7 +370,7 @@ class _Measurement:
         begin = perf_counter()
         score = self._distiller.score(replacement, seed)
         is_repeat = any(session.has(replacement.architecture, other) for other in range(seed))
-        scored = _Scored(
+        scored = _ScoredNetwork(
             replacement.architecture,
             motivation=f"{replacement}, after {session.steps} steps of distillation",
             parent=session.parent,
@@ -380,10 +389,8 @@ class _Measurement:
         import torch
 
         from archive.trainer.blocks.distillation import BlockDistiller
-        from archive.trainer.trial import devices
 
         session = self._session
-        self._device = devices.find(self._request)[0].label
         self._distiller = BlockDistiller(
             session.trained.module,  # type: ignore[arg-type]
             session.task,
@@ -393,7 +400,7 @@ class _Measurement:
         )
         if not session.has(session.parent, 0):
             score = self._distiller.measure_parent()
-            scored = _Scored(session.parent, motivation="the parent of the replacements")
+            scored = _ScoredNetwork(session.parent, motivation="the parent of the replacements")
             session.store(scored, self._result(session.parent, score, 0, None))
 
     def _result(

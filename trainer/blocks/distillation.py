@@ -191,11 +191,11 @@ class BlockDistiller:
         for tokens, labels in zip(self._valid.parts(sequences), following, strict=True):
             stream = self._stream(tokens, index)
             logits = self._read(student(stream, 0, None), index)
-            taught = self._read(self.parent.blocks[index](stream, 0, None), index)
+            parent_logits = self._read(self.parent.blocks[index](stream, 0, None), index)
             losses.append(sum_losses(logits, labels))
             logs = logits.float().log_softmax(-1)
-            law = taught.float().log_softmax(-1)
-            divergence = F.kl_div(logs, law, reduction="sum", log_target=True)
+            parent_logs = parent_logits.float().log_softmax(-1)
+            divergence = F.kl_div(logs, parent_logs, reduction="sum", log_target=True)
             divergences.append(divergence.double())
 
         tokens_count = targets.numel()

@@ -130,8 +130,7 @@ def _of_block(
         changed = replace(design, blocks=blocks).normal()
         network = changed.graph() if changed.blocks else None
         if network is not None and space.contains(network):
-            found = PartReplacement(index, part, old, new, design.width, network)
-            replacements.append(found)
+            replacements.append(PartReplacement(index, part, old, new, design.width, network))
 
     return replacements
 

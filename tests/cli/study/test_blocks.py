@@ -93,6 +93,10 @@ def test_blocks_are_scored_once(archive, store_settings, tmp_path, parent):
         assert "none" in third.stdout and "study texts-blocks-0" in third.stdout
         refused = user.types("study", "blocks", "texts", "--to", "lstm", code=None)
         assert "got 'lstm'" in refused.stderr
+        options = ("--name", "elsewhere", "--device", "cuda:99")
+        refused = user.types("study", "blocks", "texts", *options, code=None)
+        assert "cuda:99" in refused.stderr
+        assert "elsewhere" not in archive.studies.names()
 
     for row in second["replacements"]:
         network = archive.architectures.get(row["architecture"])
