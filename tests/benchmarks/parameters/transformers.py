@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from archive import space
+from archive.agents.baselines.nsga2 import order_by_crowding
 from archive.agents.surrogates.base import Array
 from archive.objectives import pareto
 from archive.parameters.parameter_space import ParameterSpace
@@ -172,7 +173,8 @@ class Transformers:
             mutated = rng.random(children.shape) < 2.0 / children.shape[1]
             children = np.where(mutated, self._sample(POPULATION, rng), children)
             both = np.unique(np.vstack([population, children]), axis=0)
-            population = both[_select(self._scores(both), POPULATION)]
+            order = order_by_crowding(self._scores(both))
+            population = both[order[:POPULATION]]
 
         return population
 
@@ -216,31 +218,3 @@ def _answer(layers: Sequence[tuple[Array, Array]], inputs: Array) -> Array:
 def _on_unit(options: Sequence[int]) -> Array:
     values = np.array(options, np.float64)
     return (values - values.min()) / np.ptp(values)
-
-
-def _select(scores: Array, count: int) -> Any:
-    """Return the rows of the best ranks, the last one thinned by crowding distance."""
-    ranks = pareto.ranks(scores)
-    order: list[int] = []
-    for rank in range(int(ranks.max()) + 1):
-        members = np.flatnonzero(ranks == rank)
-        left = count - len(order)
-        if len(members) > left:
-            members = members[np.argsort(-_crowding(scores[members]), kind="stable")[:left]]
-
-        order += members.tolist()
-        if len(order) == count:
-            break
-
-    return np.array(order)
-
-
-def _crowding(scores: Array) -> Array:
-    distances = np.zeros(len(scores))
-    for column in scores.T:
-        order = np.argsort(column, kind="stable")
-        spread = max(float(np.ptp(column)), 1e-12)
-        distances[order[[0, -1]]] = np.inf
-        distances[order[1:-1]] += (column[order[2:]] - column[order[:-2]]) / spread
-
-    return distances
