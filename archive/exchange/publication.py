@@ -88,7 +88,8 @@ CONTENTS: Mapping[str, Mapping[str, Content]] = {
     ),
     "Evaluation": _contents(
         result="id value metric_* metric_params metric_flops metric_latency_ms"
-        " metric_latency_iqr_ms metric_latency_batch metric_peak_memory_bytes curve_epoch curve_*"
+        " metric_latency_iqr_ms metric_latency_batch metric_latency_prefill_ms"
+        " metric_latency_decode_ms metric_cache_bytes metric_peak_memory_bytes curve_epoch curve_*"
         " epochs seconds seed device partial created source license commit model family"
         " pretraining",
         texts="hardware environment answered_from",

@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from archive.store.properties import read_column
-from archive.store.schema import LOCK_LABEL
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
@@ -100,6 +99,9 @@ def move_out_of_proposals(connection: Connection) -> None:
 
 
 def _move_some(tx: ManagedTransaction, ids: Iterable[str]) -> None:
+    # A queue that stores texts does not need the schema, which loads the driver.
+    from archive.store.schema import LOCK_LABEL
+
     # Neo4j would copy null where another process has moved a text since the nodes were matched.
     tx.run(LOCK_LABEL).consume()
     tx.run(COPY, ids=ids).consume()

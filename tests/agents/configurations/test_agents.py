@@ -85,7 +85,7 @@ GRAPHS = [
 ]
 """Agents that compare networks as graphs."""
 
-DECISIONS = ["reinforce", "treebo"]
+DECISIONS = ["block-additive", "reinforce", "treebo"]
 """Agents of decisions with few choices."""
 
 WALKERS = [

@@ -132,7 +132,7 @@ def test_runs_of_the_archive(archive, folder):
     assert first.value == 0.5
     assert first.seed == 3
     assert first.seconds > 0
-    everything = archive.query("MATCH (p:Proposal) RETURN properties(p)").rows
+    everything = archive.query("MATCH (n) WHERE n:Proposal OR n:RunText RETURN properties(n)").rows
     assert "hunter2222" not in str(everything)
     assert "token *** and a last line" in str(everything)
 
