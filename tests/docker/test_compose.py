@@ -12,6 +12,8 @@ import subprocess
 import pytest
 
 from archive import __version__
+from archive.api import Archive
+from archive.database.connection import Connection
 from archive.settings import load, read_secret
 from archive.store.records import State
 from tests.support import ROOT, wait_until
@@ -240,8 +242,19 @@ def test_trials_are_given_less_time_than_the_container():
     assert service["stop_grace_period"] == "2m" and float(grace) < 120
 
 
-def test_agent_and_trainer_do_together_what_the_file_says(archive, store_settings, tmp_path):
-    """The services' own commands and health checks, with a small task and another port."""
+def test_agent_and_trainer_do_together_what_the_file_says(store_settings, request, tmp_path):
+    """The services' own commands and health checks, with a small task and another port.
+
+    The check compares indexes with records: the embedded archive has none that other tests deleted.
+    """
+    if store_settings.embedded:
+        store_settings = request.getfixturevalue("home")
+        connection = Connection.open(store_settings)
+        request.addfinalizer(connection.close)
+        archive = Archive(connection)
+    else:
+        archive = request.getfixturevalue("archive")
+
     variables = {"TASK": table(tmp_path), "AGENT": "random", "STUDY": "first", "BUDGET": "4"}
     services = compose(variables)["services"]
     port = "--metrics-port=9464"
