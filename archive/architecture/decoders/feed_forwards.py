@@ -49,10 +49,9 @@ class Gelu(DecoderPart):
         return 2 * width * self.hidden
 
 
-@final
 @dataclass(frozen=True, slots=True)
-class SwiGlu(DecoderPart):
-    """A matrix behind the product of a matrix and the SiLU of another.
+class GatedFeedForward(DecoderPart):
+    """A matrix behind the product of a matrix and a function of another.
 
     Attributes:
         hidden: Neurons between the matrices.
@@ -61,11 +60,6 @@ class SwiGlu(DecoderPart):
 
     hidden: int
     extras: Attributes = NONE
-
-    @property
-    def op(self) -> str:
-        """See `DecoderPart.op`."""
-        return SWIGLU
 
     @property
     def units(self) -> int:
@@ -89,16 +83,19 @@ class SwiGlu(DecoderPart):
 
 @final
 @dataclass(frozen=True, slots=True)
-class GeGlu(DecoderPart):
-    """A matrix behind the product of a matrix and the GELU of another.
+class SwiGlu(GatedFeedForward):
+    """A gated feed-forward part with SiLU."""
 
-    Attributes:
-        hidden: Neurons between the matrices.
-        extras: Further settings.
-    """
+    @property
+    def op(self) -> str:
+        """See `DecoderPart.op`."""
+        return SWIGLU
 
-    hidden: int
-    extras: Attributes = NONE
+
+@final
+@dataclass(frozen=True, slots=True)
+class GeGlu(GatedFeedForward):
+    """A gated feed-forward part with GELU."""
 
     @property
     def op(self) -> str:
@@ -106,28 +103,9 @@ class GeGlu(DecoderPart):
         return GEGLU
 
     @property
-    def units(self) -> int:
-        """Hidden neurons."""
-        return self.hidden
-
-    @property
     def is_searched(self) -> bool:
         """See `DecoderPart.is_searched`."""
         return False
-
-    def settings(self) -> Mapping[str, Any]:
-        """See `DecoderPart.settings`."""
-        return {}
-
-    def params(self, width: int) -> int:
-        """See `DecoderPart.params`."""
-        biases = 2 * self.hidden + width if "bias" in self.extras else 0
-        return 3 * width * self.hidden + biases
-
-    def multiply_adds(self, width: int, length: int) -> float:
-        """See `DecoderPart.multiply_adds`."""
-        del length
-        return 3 * width * self.hidden
 
 
 @final
